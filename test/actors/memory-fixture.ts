@@ -26,6 +26,17 @@ export class FakeEmbedder implements Embedder {
   readonly batches: (readonly string[])[] = [];
   onEmbed: () => Promise<void> = async () => {};
 
+  /** Lets embeddings wait for `release`. `reached` resolves when the first one waits. */
+  stall(): { reached: Promise<void>; release: () => void } {
+    const reached = Promise.withResolvers<void>();
+    const stuck = Promise.withResolvers<void>();
+    this.onEmbed = () => {
+      reached.resolve();
+      return stuck.promise;
+    };
+    return { reached: reached.promise, release: stuck.resolve };
+  }
+
   async embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]> {
     this.batches.push(texts);
     await this.onEmbed();
@@ -47,6 +58,7 @@ export interface MemoryFixture extends AsyncDisposable {
   owner: MemoryCaller;
   as(role: Role): MemoryCaller;
   balance(): Promise<bigint>;
+  unitsOf(memoryId: string): Promise<{ kind: string; text: string; embedder: string | null }[]>;
   /** Advances the time and attempts everything due. */
   pass(ms: number): Promise<void>;
   /** Another node or the next start: a separate worker on the same rows. */
@@ -144,6 +156,8 @@ export async function createMemoryFixture({
     anotherWorker,
     as: (role) => ({ ...owner, role }),
     balance: async () => (await walletOf(sql, workspace.id)).availableNano,
+    unitsOf: async (memoryId) =>
+      await sql`select kind, text, embedder from memory_units where memory_id = ${memoryId} order by kind, position`,
     async pass(ms) {
       time.ms += ms;
       await worker.sweep();

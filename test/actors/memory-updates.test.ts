@@ -37,10 +37,6 @@ async function update(memoryId: string, change: Partial<MemoryUpdate>) {
   });
 }
 
-async function unitsOf(memoryId: string): Promise<{ kind: string; text: string; embedder: string | null }[]> {
-  return await fixture.sql`select kind, text, embedder from memory_units where memory_id = ${memoryId} order by kind, position`;
-}
-
 /** Words of the collection for spelling correction in searches. */
 async function words(): Promise<string[]> {
   const rows = await fixture.sql<{ word: string }[]>`select word from memory_words order by word`;
@@ -54,12 +50,12 @@ describe('new text of a memory', () => {
     const { memory: updated, charge } = await update(id, { text: NEW_TEXT });
     expect(updated).toMatchObject({ status: 'pending', text: NEW_TEXT, storedAs: null, characters: NEW_TEXT.length });
     expect(charge?.chargedNano).toBe(costOf(NEW_TEXT));
-    expect(await unitsOf(id)).toEqual([{ kind: 'whole', text: NEW_TEXT, embedder: null }]);
+    expect(await fixture.unitsOf(id)).toEqual([{ kind: 'whole', text: NEW_TEXT, embedder: null }]);
     expect(await words()).toContain('pune');
     expect(await words()).not.toContain('mumbai');
     await fixture.worker.sweep();
     expect(await memory(id)).toMatchObject({ status: 'ready', storedAs: 'chunks', error: null });
-    expect(await unitsOf(id)).toEqual([{ kind: 'chunk', text: NEW_TEXT, embedder: 'fake-1' }]);
+    expect(await fixture.unitsOf(id)).toEqual([{ kind: 'chunk', text: NEW_TEXT, embedder: 'fake-1' }]);
     expect(await fixture.balance()).toBe(before - costOf(TEXT) - costOf(NEW_TEXT));
   });
 
@@ -75,12 +71,12 @@ describe('new text of a memory', () => {
   it('changes nothing when the wallet does not cover it', async () => {
     const id = await ingested();
     await fixture.worker.sweep();
-    const units = await unitsOf(id);
+    const units = await fixture.unitsOf(id);
     await fixture.sql`update accounts set balance_nano = 1 where kind = 'wallet'`;
     const refused = update(id, { text: NEW_TEXT, title: 'Move', metadata: { a: 1 } });
     await expect(refused).rejects.toMatchObject({ code: 'INSUFFICIENT_CREDITS' });
     expect(await memory(id)).toMatchObject({ status: 'ready', text: TEXT, title: null, metadata: {} });
-    expect(await unitsOf(id)).toEqual(units);
+    expect(await fixture.unitsOf(id)).toEqual(units);
   });
 
   it('replaces the facts of the old text', async () => {
@@ -95,42 +91,32 @@ describe('new text of a memory', () => {
     expect((await update(id, { text: NEW_TEXT })).memory.facts).toEqual([]);
     await fixture.worker.sweep();
     expect((await memory(id)).facts).toMatchObject([{ text: statement, supersededBy: null }]);
-    expect(await unitsOf(id)).toMatchObject([{ text: NEW_TEXT }, { text: statement }]);
+    expect(await fixture.unitsOf(id)).toMatchObject([{ text: NEW_TEXT }, { text: statement }]);
   });
 
   it('cancels the attempt in progress, which stores nothing of the old text', async () => {
     const id = await ingested();
-    const reached = Promise.withResolvers<void>();
-    const { promise: stuck, resolve } = Promise.withResolvers<void>();
-    fixture.embedder.onEmbed = () => {
-      reached.resolve();
-      return stuck;
-    };
+    const { reached, release } = fixture.embedder.stall();
     const attempting = fixture.worker.sweep();
-    await reached.promise;
+    await reached;
     await update(id, { text: NEW_TEXT });
-    resolve();
+    release();
     await attempting;
     await fixture.worker.sweep();
     expect(await memory(id)).toMatchObject({ status: 'ready', text: NEW_TEXT });
-    expect(await unitsOf(id)).toEqual([{ kind: 'chunk', text: NEW_TEXT, embedder: 'fake-1' }]);
+    expect(await fixture.unitsOf(id)).toEqual([{ kind: 'chunk', text: NEW_TEXT, embedder: 'fake-1' }]);
   });
 
   it('wins over an attempt of another node with the old text', async () => {
     const id = await ingested();
-    const reached = Promise.withResolvers<void>();
-    const { promise: stuck, resolve } = Promise.withResolvers<void>();
-    fixture.embedder.onEmbed = () => {
-      reached.resolve();
-      return stuck;
-    };
+    const { reached, release } = fixture.embedder.stall();
     const attempting = fixture.worker.sweep();
-    await reached.promise;
+    await reached;
     // Simulates another node, without notifying this one.
     await fixture.sql`update memories set attempts = 2, status = 'pending', content = ${NEW_TEXT}, leased_until = null where id = ${id}`;
-    resolve();
+    release();
     await attempting;
-    expect(await unitsOf(id)).toEqual([{ kind: 'chunk', text: NEW_TEXT, embedder: 'fake-1' }]);
+    expect(await fixture.unitsOf(id)).toEqual([{ kind: 'chunk', text: NEW_TEXT, embedder: 'fake-1' }]);
   });
 
   it('makes a failed memory pending; another failure refunds only the new charge', async () => {
@@ -171,7 +157,7 @@ describe('new title of a memory', () => {
     const { length: batches } = fixture.embedder.batches;
     const { memory: updated, charge } = await update(id, { title: 'Relocation' });
     expect([charge, updated.title, updated.status]).toEqual([null, 'Relocation', 'ready']);
-    expect(await unitsOf(id)).toEqual([{ kind: 'chunk', text: TEXT, embedder: 'fake-1' }]);
+    expect(await fixture.unitsOf(id)).toEqual([{ kind: 'chunk', text: TEXT, embedder: 'fake-1' }]);
     expect(await words()).toContain('relocation');
     expect(await words()).not.toContain('removal');
     await update(id, { title: null });
@@ -189,7 +175,7 @@ describe('new title of a memory', () => {
     const id = await ingested();
     await fixture.worker.sweep();
     await update(id, { title: 'Relocation' });
-    expect(await unitsOf(id)).toMatchObject([
+    expect(await fixture.unitsOf(id)).toMatchObject([
       { kind: 'chunk', text: TEXT },
       { kind: 'fact', text: statement },
     ]);
@@ -200,16 +186,11 @@ describe('new title of a memory', () => {
 
   it('survives an attempt in progress', async () => {
     const id = await ingested();
-    const reached = Promise.withResolvers<void>();
-    const { promise: stuck, resolve } = Promise.withResolvers<void>();
-    fixture.embedder.onEmbed = () => {
-      reached.resolve();
-      return stuck;
-    };
+    const { reached, release } = fixture.embedder.stall();
     const attempting = fixture.worker.sweep();
-    await reached.promise;
+    await reached;
     await update(id, { title: 'Relocation' });
-    resolve();
+    release();
     await attempting;
     expect(await memory(id)).toMatchObject({ status: 'ready', title: 'Relocation', attempts: 1 });
     expect(await words()).toContain('relocation');

@@ -22,10 +22,6 @@ async function ingested(text = TEXT, more = {}): Promise<string> {
 
 const memory = (memoryId: string) => fixture.desk.get({ memoryId, by: fixture.owner });
 
-async function unitsOf(memoryId: string): Promise<{ kind: string; text: string; embedder: string | null }[]> {
-  return await fixture.sql`select kind, text, embedder from memory_units where memory_id = ${memoryId} order by kind, position`;
-}
-
 async function ledgerOf(): Promise<string[]> {
   const page = { page: 1, limit: 100 };
   const { rows } = await listUsage(fixture.sql, { workspaceId: fixture.owner.workspaceId }, page);
@@ -42,7 +38,7 @@ describe('processing of a memory', () => {
     const before = await fixture.balance();
     const id = await ingested();
     expect(await memory(id)).toMatchObject({ status: 'pending', text: TEXT, storedAs: null, attempts: 0 });
-    expect(await unitsOf(id)).toEqual([{ kind: 'whole', text: TEXT, embedder: null }]);
+    expect(await fixture.unitsOf(id)).toEqual([{ kind: 'whole', text: TEXT, embedder: null }]);
     expect(await fixture.balance()).toBe(before - COST);
     await fixture.worker.sweep();
     expect(await memory(id)).toMatchObject({
@@ -52,7 +48,7 @@ describe('processing of a memory', () => {
       attempts: 1,
       error: null,
     });
-    expect(await unitsOf(id)).toEqual([{ kind: 'chunk', text: TEXT, embedder: 'fake-1' }]);
+    expect(await fixture.unitsOf(id)).toEqual([{ kind: 'chunk', text: TEXT, embedder: 'fake-1' }]);
     expect(await ledgerOf()).toEqual(['debit ingest']);
   });
 
@@ -69,7 +65,7 @@ describe('processing of a memory', () => {
         message: 'The embeddings server does not respond correctly. It will be retried automatically.',
       },
     });
-    expect(await unitsOf(id)).toHaveLength(1);
+    expect(await fixture.unitsOf(id)).toHaveLength(1);
     await fixture.pass(memoryBackoffMs(1) - 1);
     expect((await memory(id)).attempts).toBe(1);
     await fixture.pass(1);
@@ -98,7 +94,7 @@ describe('processing of a memory', () => {
     );
     expect(await fixture.balance()).toBe(before);
     expect(await ledgerOf()).toEqual(['debit ingest', 'refund ingest']);
-    expect(await unitsOf(id)).toHaveLength(1);
+    expect(await fixture.unitsOf(id)).toHaveLength(1);
   });
 
   it('charges and attempts a failed memory again on each retry', async () => {
@@ -139,15 +135,9 @@ describe('processing of a memory', () => {
 
   it('moves from a dead node to another one when the lease expires, without duplicates', async () => {
     const id = await ingested();
-    const { promise: stuck, resolve } = Promise.withResolvers<void>();
-    fixture.embedder.onEmbed = () => stuck;
-    const reached = Promise.withResolvers<void>();
-    fixture.embedder.onEmbed = () => {
-      reached.resolve();
-      return stuck;
-    };
+    const { reached, release } = fixture.embedder.stall();
     const dying = fixture.worker.sweep();
-    await reached.promise;
+    await reached;
     const another = await fixture.anotherWorker();
     await another.sweep();
     expect(await memory(id)).toMatchObject({ status: 'processing', stage: 'embedding', attempts: 1 });
@@ -156,9 +146,9 @@ describe('processing of a memory', () => {
     await another.sweep();
     expect(await memory(id)).toMatchObject({ status: 'ready', attempts: 2 });
     // The first node revives, but no longer owns the memory.
-    resolve();
+    release();
     await dying;
-    expect(await unitsOf(id)).toHaveLength(1);
+    expect(await fixture.unitsOf(id)).toHaveLength(1);
     expect(await memory(id)).toMatchObject({ status: 'ready', attempts: 2 });
     expect(await ledgerOf()).toEqual(['debit ingest']);
   });
@@ -176,18 +166,13 @@ describe('processing of a memory', () => {
 
   it('leaves only the charge of a memory deleted during an attempt', async () => {
     const id = await ingested();
-    const reached = Promise.withResolvers<void>();
-    const { promise: stuck, resolve } = Promise.withResolvers<void>();
-    fixture.embedder.onEmbed = () => {
-      reached.resolve();
-      return stuck;
-    };
+    const { reached, release } = fixture.embedder.stall();
     const attempting = fixture.worker.sweep();
-    await reached.promise;
+    await reached;
     await fixture.desk.remove({ memoryId: id, by: fixture.owner });
-    resolve();
+    release();
     await attempting;
-    expect(await unitsOf(id)).toEqual([]);
+    expect(await fixture.unitsOf(id)).toEqual([]);
     await expect(memory(id)).rejects.toMatchObject({ code: 'MEMORY_NOT_FOUND' });
     const [row] = await fixture.sql`select content, title, metadata from memories where id = ${id}`;
     expect(row).toEqual({ content: '', title: null, metadata: {} });
@@ -196,13 +181,9 @@ describe('processing of a memory', () => {
 
   it('hands an attempt of a closing server to the next one at once', async () => {
     const id = await ingested();
-    const reached = Promise.withResolvers<void>();
-    fixture.embedder.onEmbed = () => {
-      reached.resolve();
-      return new Promise(() => {});
-    };
+    const { reached } = fixture.embedder.stall();
     void fixture.worker.sweep();
-    await reached.promise;
+    await reached;
     await fixture.worker.close();
     fixture.embedder.onEmbed = async () => {};
     const next = await fixture.anotherWorker();
