@@ -3,6 +3,7 @@ import { unsubscribeToken } from '../../http/unsubscribe-token.ts';
 import { removeMember } from '../../storage/queries/memberships.ts';
 import { verifyNumber } from '../../storage/queries/number-claims.ts';
 import { untilTruthy } from '../eventually.ts';
+import { lockWaits } from '../storage/lock-waits.ts';
 import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { callWith, type Person, register, sessionOf } from './identity-fixture.ts';
@@ -248,7 +249,7 @@ describe('API keys', () => {
         hasAnswer = true;
       });
       // Commits the removal once the request waits for its lock, or has finished.
-      await untilTruthy(async () => hasAnswer || (await isLockAwaited()));
+      await untilTruthy(async () => hasAnswer || (await lockWaits(fixture.sql)) > 0);
       return { made };
     });
     const answer = await (await removed).made;
@@ -283,12 +284,6 @@ describe('API keys', () => {
     expect((await fixture.call('GET', '/dialer/trunks', { as: person })).status).toBe(403);
   });
 });
-
-async function isLockAwaited(): Promise<boolean> {
-  const waiting = await fixture.sql`
-    select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-  return waiting.length > 0;
-}
 
 describe('open event stream', () => {
   let streaming: HttpFixture;

@@ -4,6 +4,7 @@ import { loadConfig } from '../../config.ts';
 import { inTransaction } from '../../storage/database.ts';
 import { acceptInvitation, createInvitation, requireInvitation } from '../../storage/queries/invitations.ts';
 import { untilTruthy } from '../eventually.ts';
+import { lockWaits } from '../storage/lock-waits.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { callWith, PASSWORD, register, sessionOf } from './identity-fixture.ts';
 
@@ -24,12 +25,6 @@ async function invite(fields: Record<string, unknown>, as: Member = fixture.owne
 async function signUp(email: string, invitation?: string) {
   const body = { email, password: PASSWORD, ...(invitation !== undefined && { invitation }) };
   return await fixture.call('POST', '/auth/register', { as: null, body });
-}
-
-async function isLockAwaited(): Promise<boolean> {
-  const waiting = await fixture.sql`
-    select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-  return waiting.length > 0;
 }
 
 /** A logged-in user with a workspace of their own. */
@@ -156,7 +151,7 @@ describe('invitation', () => {
     const other = await inTransaction(fixture.sql, async (tx) => {
       await createInvitation(tx, invitation);
       const inviting = invite({ email, role: 'viewer' });
-      await Promise.race([inviting, untilTruthy(isLockAwaited)]);
+      await Promise.race([inviting, untilTruthy(() => lockWaits(fixture.sql))]);
       return { inviting };
     });
     expect((await other.inviting).status).toBe(201);
@@ -172,7 +167,7 @@ describe('invitation', () => {
     const { inviting } = await inTransaction(fixture.sql, async (tx) => {
       const invitation = await requireInvitation(tx, { token, email, now });
       const again = invite({ email, role: 'viewer' });
-      await Promise.race([again, untilTruthy(isLockAwaited)]);
+      await Promise.race([again, untilTruthy(() => lockWaits(fixture.sql))]);
       await acceptInvitation(tx, { invitation, userId, requestId: 'accept-1', now });
       return { inviting: again };
     });

@@ -4,6 +4,7 @@ import { createLoginLink, LOGIN_LINK_MS } from '../../storage/queries/login-link
 import { changePassword } from '../../storage/queries/password-changes.ts';
 import { passwordResetToken } from '../../storage/queries/password-resets.ts';
 import { eventually } from '../eventually.ts';
+import { lockWaits } from '../storage/lock-waits.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
 import { callWith, type Person, register } from './identity-fixture.ts';
 
@@ -67,11 +68,7 @@ it.each([
     if (isEarly) await tx`lock table sessions in share row exclusive mode`;
     else await change();
     crossing = exchange(await link(person));
-    const isWaiting = eventually(async () => {
-      const waiting = await fixture.sql`
-        select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-      expect(waiting.length).toBeGreaterThan(0);
-    });
+    const isWaiting = eventually(async () => expect(await lockWaits(fixture.sql)).toBeGreaterThan(0));
     await Promise.race([crossing, isWaiting]);
     if (isEarly) await change();
   });

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { inTransaction } from '../../storage/database.ts';
 import { nextRevision } from '../../storage/queries/memory-collections.ts';
-
 import { MemoryQueue } from '../actors/memory-queue.ts';
 import { eventually } from '../eventually.ts';
+import { lockWaits } from '../storage/lock-waits.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { fund, type MemoryRequests, memoryRequests } from './memory-requests.ts';
 
@@ -120,11 +120,7 @@ describe('POST /memory/ingest', () => {
     await inTransaction(fixture.sql, async (tx) => {
       await nextRevision(tx, collection_id);
       ingest = post('/memory/ingest', { text: 'Lanterns.' });
-      await eventually(async () => {
-        const waiting = await fixture.sql`
-          select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-        expect(waiting.length).toBeGreaterThan(0);
-      });
+      await eventually(async () => expect(await lockWaits(fixture.sql)).toBeGreaterThan(0));
       const found = await post('/memory/search', { query: 'x' });
       expect([found.status, found.headers['x-credit-charged']]).toEqual([200, '0.0000001']);
     });

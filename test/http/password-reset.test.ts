@@ -4,6 +4,7 @@ import { hashPassword } from '../../storage/passwords.ts';
 import { changePassword } from '../../storage/queries/password-changes.ts';
 import { passwordResetToken } from '../../storage/queries/password-resets.ts';
 import { eventually } from '../eventually.ts';
+import { lockWaits } from '../storage/lock-waits.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
 import { callWith, PASSWORD, register } from './identity-fixture.ts';
 
@@ -68,11 +69,7 @@ it.each([
     if (isEarly) await tx`lock table sessions in share row exclusive mode`;
     else await change();
     crossing = login(email, PASSWORD);
-    await eventually(async () => {
-      const waiting = await fixture.sql`
-        select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-      expect(waiting.length).toBeGreaterThan(0);
-    });
+    await eventually(async () => expect(await lockWaits(fixture.sql)).toBeGreaterThan(0));
     if (isEarly) await change();
   });
   const { status, body } = (await crossing)!;

@@ -39,6 +39,7 @@ import {
   roleOf,
 } from '../../storage/queries/workspaces.ts';
 import { onEveryServer } from './every-server.ts';
+import { lockWaits } from './lock-waits.ts';
 import { admission, later, NOW, seedTrunk, seedWorkspace } from './seed.ts';
 
 const FIRST_PAGE = { page: 1, limit: 20 };
@@ -177,7 +178,7 @@ onEveryServer('trunks and numbers', (database) => {
     await deleted.promise;
     const update = updateTrunk(sql, { id, workspaceId: workspace.id, patch, now: NOW });
     const refused = expect(update).rejects.toMatchObject({ code: 'TRUNK_NOT_FOUND' });
-    while ((await waitingBackends(sql)) === 0);
+    while ((await lockWaits(sql)) === 0);
     mayCommit.resolve();
     await deletion;
     await refused;
@@ -367,12 +368,6 @@ onEveryServer('recordings and deliveries', (database) => {
     expect(await claimDelivery(sql, { id, now: later(-3_600_000), leaseMs: 30_000 })).toMatchObject({ id });
   });
 });
-
-async function waitingBackends(sql: Sql): Promise<number> {
-  const rows = await sql`
-    select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-  return rows.length;
-}
 
 async function storeDelivery(sql: Sql, at: Date): Promise<DeliveryRow> {
   const workspaceId = (await seedWorkspace(sql)).workspace.id;

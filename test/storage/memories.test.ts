@@ -23,6 +23,7 @@ import {
 } from '../../storage/queries/memory-units.ts';
 import { eventually } from '../eventually.ts';
 import { onEveryServer } from './every-server.ts';
+import { lockWaits } from './lock-waits.ts';
 import { chunk, conclude, getMemory, newMemory, process, remember, seedMemories } from './memory-fixture.ts';
 import { later, NOW } from './seed.ts';
 
@@ -309,11 +310,7 @@ onEveryServer('memory points', (database) => {
     await inTransaction(sql, async (tx) => {
       await nextRevision(tx, collection.id);
       forgotten = forgetUnitRemovals(sql, { before: later(1), limit: 9 });
-      await eventually(async () => {
-        const waiting = await sql`
-          select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-        expect(waiting).toHaveLength(1);
-      });
+      await eventually(async () => expect(await lockWaits(sql)).toBe(1));
       await tx`delete from memory_unit_removals where collection_id = ${collection.id}`;
     });
     expect(await forgotten).toBe(0);

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
-import type { Sql } from '../../storage/database.ts';
 import { claimDelivery, type DeliveryRow, getDelivery, recordAttempt } from '../../storage/queries/deliveries.ts';
 import {
   emitWebhookEvent,
@@ -18,13 +17,8 @@ import {
   updateWebhook,
 } from '../../storage/queries/webhooks.ts';
 import { onEveryServer } from '../storage/every-server.ts';
+import { lockWaits } from '../storage/lock-waits.ts';
 import { later, NOW, seedWorkspace } from '../storage/seed.ts';
-
-async function isLockAwaited(sql: Sql): Promise<boolean> {
-  const rows = await sql`
-    select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-  return rows.length > 0;
-}
 
 onEveryServer('webhooks and their deliveries', (database) => {
   async function seed() {
@@ -105,7 +99,7 @@ onEveryServer('webhooks and their deliveries', (database) => {
     }).finally(() => {
       disabled = true;
     });
-    while (!disabled && !(await isLockAwaited(sql)));
+    while (!disabled && (await lockWaits(sql)) === 0);
     mayCommit.resolve();
     await Promise.all([cause, disabling]);
     const { rows } = await listWebhookDeliveries(sql, { webhookId: webhook.id }, { page: 1, limit: 10 });
