@@ -7,6 +7,7 @@ import {
   type SupervisionMode,
 } from '../machines/events.ts';
 import { seconds } from '../machines/utterances.ts';
+import { nanoToUsd } from '../runtime/money.ts';
 import type { CallEventRow, CallEventWithDelivery, CallRow, EventSegment } from '../storage/queries/calls.ts';
 import { isFinalState } from '../storage/queries/calls.ts';
 import type { TranscriptRow, TranscriptSegmentRow } from '../storage/queries/transcripts.ts';
@@ -275,10 +276,8 @@ function mostSpoken(segments: readonly TranscriptSegmentRow[]): string | null {
   return [...spokenMs].sort(([, a], [, b]) => b - a)[0]?.[0] ?? null;
 }
 
-const NANO_PER_USD = 1e9;
-
 function usd(nano: bigint | null): number | null {
-  return nano === null ? null : Number(nano) / NANO_PER_USD;
+  return nano === null ? null : nanoToUsd(nano);
 }
 
 function isoTime(time: Date | null): string | null {

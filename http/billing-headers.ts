@@ -1,6 +1,6 @@
+import { nanoToDecimal } from '../runtime/money.ts';
 import { type Principal, roleAllows, scopesAllow } from './auth.ts';
 import { PERMISSIONS } from './permissions.ts';
-import { nanoToDecimal } from './schemas/money.ts';
 
 export interface ChargeForHeaders {
   entryId: string;

@@ -2,7 +2,7 @@ import type { SynthesisStream } from '../actors/tts/tts-desk.ts';
 import { TandemError } from '../machines/errors.ts';
 import { seconds } from '../machines/utterances.ts';
 import { wavHeader } from '../media/wav.ts';
-import { nanoToUsd } from './schemas/money.ts';
+import { nanoToUsd } from '../runtime/money.ts';
 import type { AUDIO_ENCODINGS } from './schemas/tts.ts';
 
 export interface SpeechLinesOptions {

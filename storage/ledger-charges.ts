@@ -1,4 +1,5 @@
 import { TandemError } from '../machines/errors.ts';
+import { nanoToUsd } from '../runtime/money.ts';
 import { inTransaction, type SqlOrTx } from './database.ts';
 import {
   conflict,
@@ -109,13 +110,9 @@ function chargeFrom({ id, resultNano, balanceBeforeNano, balanceAfterNano }: Pos
 export function insufficientCredits(requiredNano: bigint, availableNano: bigint): TandemError {
   return new TandemError('INSUFFICIENT_CREDITS', 'Insufficient wallet balance. Top up the wallet.', {
     details: {
-      required: usd(requiredNano),
-      available: usd(availableNano),
-      shortfall: usd(requiredNano - availableNano),
+      required: nanoToUsd(requiredNano),
+      available: nanoToUsd(availableNano),
+      shortfall: nanoToUsd(requiredNano - availableNano),
     },
   });
-}
-
-function usd(nano: bigint): number {
-  return Number(nano) / 1e9;
 }

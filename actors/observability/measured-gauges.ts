@@ -1,5 +1,6 @@
 import { Gauge, type Registry } from 'prom-client';
 import type { MediaPlane } from '../../media/media-plane.ts';
+import { nanoToUsd } from '../../runtime/money.ts';
 import { LATE, within } from '../../runtime/waiting.ts';
 import type { SpeechRecognition } from '../../speech/speech-recognition.ts';
 import { POOL_SIZE, type Sql } from '../../storage/database.ts';
@@ -97,7 +98,7 @@ export function createMeasuredGauges(options: MeasuredGaugesOptions): () => Prom
     connections.set({ state: 'idle' }, idle);
     connections.set({ state: 'idle_in_transaction' }, idleInTransaction);
     holds.set(open.count);
-    held.set(Number(open.sumNano) / 1e9);
+    held.set(nanoToUsd(open.sumNano));
   }
 
   async function measureDependencies(): Promise<void> {

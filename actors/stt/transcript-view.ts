@@ -8,6 +8,7 @@ import type {
 } from '../../machines/transcription.machine.ts';
 import type { RecognisedWord } from '../../machines/utterances.ts';
 import { seconds } from '../../machines/utterances.ts';
+import { nanoToUsd } from '../../runtime/money.ts';
 import type {
   PublicSegment,
   PublicTranscript,
@@ -45,7 +46,7 @@ export function presentTranscript(transcription: PresentedTranscription): Public
     llm_reason: isContextDropped(request) ? 'llm_refinement_not_in_plan' : (refined?.llmReason ?? null),
     model: file.model,
     processing_time_ms: Math.round(processingMs),
-    cost_usd: Number(settlement.charge?.chargedNano ?? 0n) / 1e9,
+    cost_usd: nanoToUsd(settlement.charge?.chargedNano ?? 0n),
   };
 }
 

@@ -1,6 +1,7 @@
 import { TandemError } from '../../machines/errors.ts';
 import type { DecodedAudio, RecognisedFile, RefinedFile, Settlement } from '../../machines/transcription.machine.ts';
 import { seconds } from '../../machines/utterances.ts';
+import { nanoToUsd } from '../../runtime/money.ts';
 import { inTransaction, type Sql, type SqlOrTx } from '../../storage/database.ts';
 import { type Charge, charge, chargeOf, walletOf } from '../../storage/ledger.ts';
 import { lockAccounts } from '../../storage/ledger-entries.ts';
@@ -41,9 +42,9 @@ export async function requireFunds(
     'The wallet balance does not cover audio of this length. Top up the wallet.',
     {
       details: {
-        required: usd(amountNano),
-        available: usd(availableNano),
-        shortfall: usd(amountNano - availableNano),
+        required: nanoToUsd(amountNano),
+        available: nanoToUsd(availableNano),
+        shortfall: nanoToUsd(amountNano - availableNano),
       },
     },
   );
@@ -127,8 +128,4 @@ async function priceOf(
   { workspaceId, diarize, durationMs }: { workspaceId: string; diarize: boolean; durationMs: number },
 ) {
   return costOf(await priceBookOf(sql, workspaceId), { service: 'stt', count: durationMs, diarized: diarize });
-}
-
-function usd(nano: bigint): number {
-  return Number(nano) / 1e9;
 }

@@ -12,8 +12,3 @@ export function formatUsd(nano: bigint): string {
   const fraction = digits.slice(-9).replace(/0{1,7}$/, '');
   return `${nano < 0n ? '-' : ''}${digits.slice(0, -9)}.${fraction} USD`;
 }
-
-/** For JSON, as in the API: exact up to 4 million USD. */
-export function usdNumber(nano: bigint): number {
-  return Number(nano) / 1e9;
-}

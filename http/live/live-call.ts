@@ -1,4 +1,5 @@
 import { type PublicCall, type PublicCallEvent, presentCall, presentCallEvent } from '../../actors/call-view.ts';
+import { nanoToUsd } from '../../runtime/money.ts';
 import type { CallChange, ChangeEvent } from '../../storage/queries/call-changes.ts';
 import { priceOf } from '../../storage/queries/call-settlement.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
@@ -35,14 +36,12 @@ export interface SpokenSegment {
   confidence: number | null;
 }
 
-const NANO_PER_USD = 1e9;
-
 export function presentLiveCall(row: CallRow, now: Date): LiveCall {
   return {
     ...presentCall(row),
     sequence: row.seq,
-    price_per_minute_usd: Number(row.pricePerMinuteNano) / NANO_PER_USD,
-    cost_so_far_usd: Number(costSoFar(row, now)) / NANO_PER_USD,
+    price_per_minute_usd: nanoToUsd(row.pricePerMinuteNano),
+    cost_so_far_usd: nanoToUsd(costSoFar(row, now)),
   };
 }
 

@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
+import { nanoToUsd } from '../../runtime/money.ts';
 import { summarizeUsage, type UsageGroup } from '../../storage/queries/usage-summary.ts';
 import { principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { nullable, REFUSALS, success, successOf, TimeSchema } from '../schemas/envelope.ts';
-import { nanoToUsd } from '../schemas/money.ts';
 import { periodStart, readTime } from '../schemas/time.ts';
 import { validationFailed } from '../validation.ts';
 

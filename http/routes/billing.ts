@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { nanoToUsd } from '../../runtime/money.ts';
 import { walletOf } from '../../storage/queries/billing.ts';
 import { listPayments } from '../../storage/queries/payments.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
@@ -7,7 +8,6 @@ import type { HttpApp, HttpContext } from '../context.ts';
 import { PaymentSchema, presentPayment, presentUsage, UsageSchema, WalletSchema } from '../schemas/billing.ts';
 import { PAYMENT_FILTERS, paymentFilters, USAGE_FILTERS, usageFilters } from '../schemas/billing-filters.ts';
 import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, success, successOf } from '../schemas/envelope.ts';
-import { nanoToUsd } from '../schemas/money.ts';
 import { billingExportRoute } from './billing-export.ts';
 import { billingSummaryRoute } from './billing-summary.ts';
 

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { Type } from 'typebox';
 import { presentCall } from '../../actors/call-view.ts';
+import { nanoToDecimal } from '../../runtime/money.ts';
 import { type CallPosition, callsAfter } from '../../storage/queries/call-search.ts';
 import { type CallRow, listCalls } from '../../storage/queries/calls.ts';
 import { principalOf } from '../auth.ts';
@@ -18,7 +19,6 @@ import {
   success,
   successOf,
 } from '../schemas/envelope.ts';
-import { nanoToDecimal } from '../schemas/money.ts';
 import { validationFailed } from '../validation.ts';
 
 const TAGS = ['click-to-call'];

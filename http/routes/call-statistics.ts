@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
+import { nanoToUsd } from '../../runtime/money.ts';
 import { type CallStatistics, callStatistics } from '../../storage/queries/call-statistics.ts';
 import { principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { nullable, REFUSALS, success, successOf, TimeSchema } from '../schemas/envelope.ts';
-import { nanoToUsd } from '../schemas/money.ts';
 import { periodStart, readTime } from '../schemas/time.ts';
 import { requireTimeZone, unknownTimeZone } from '../schemas/time-zone.ts';
 import { validationFailed } from '../validation.ts';

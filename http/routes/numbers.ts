@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { TandemError } from '../../machines/errors.ts';
+import { nanoToUsd } from '../../runtime/money.ts';
 import { inTransaction } from '../../storage/database.ts';
 import {
   availableNumbers,
@@ -26,7 +27,6 @@ import {
   TimeSchema,
 } from '../schemas/envelope.ts';
 import { InboundRuleBody, InboundRuleSchema, presentInboundRule, readInboundRule } from '../schemas/inbound-rule.ts';
-import { nanoToUsd } from '../schemas/money.ts';
 import { E164Schema, normaliseE164, requireE164 } from '../schemas/phone-number.ts';
 
 const TAGS = ['numbers'];

@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
+import { nanoToUsd } from '../../runtime/money.ts';
 import { type ListedPrice, listPrices, PRICED_ITEMS } from '../../storage/price-book.ts';
 import { principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { REFUSALS, success, successOf } from '../schemas/envelope.ts';
-import { nanoToUsd } from '../schemas/money.ts';
 
 export function priceRoutes(app: HttpApp, { sql }: HttpContext): void {
   app.get(

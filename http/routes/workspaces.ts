@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { nanoToUsd } from '../../runtime/money.ts';
 import { inTransaction } from '../../storage/database.ts';
 import { recordAudit } from '../../storage/queries/audit.ts';
 import { listMemberships, type MembershipOfUser } from '../../storage/queries/memberships.ts';
@@ -16,7 +17,6 @@ import {
   successOf,
   TimeSchema,
 } from '../schemas/envelope.ts';
-import { nanoToUsd } from '../schemas/money.ts';
 import { RoleSchema, WorkspaceNameSchema } from '../schemas/workspace.ts';
 
 const TAGS = ['workspaces'];

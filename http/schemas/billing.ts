@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
+import { nanoToDecimal, nanoToUsd } from '../../runtime/money.ts';
 import type { PaymentRow } from '../../storage/queries/payments.ts';
 import type { UsageRow } from '../../storage/queries/usage.ts';
 import type { CsvCell } from '../csv.ts';
 import { nullable, TimeSchema } from './envelope.ts';
-import { nanoToDecimal, nanoToUsd } from './money.ts';
 
 const usd = (description: string) => Type.Number({ description: `${description}, in USD.` });
 

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
+import { nanoToUsd } from '../../runtime/money.ts';
 import type { CallEntryRow, CallTotals } from '../../storage/queries/call-ledger.ts';
 import { nullable, PaginationSchema, TimeSchema } from './envelope.ts';
-import { nanoToUsd } from './money.ts';
 
 const usd = (description: string) => Type.Number({ description: `${description}, in USD.` });
 

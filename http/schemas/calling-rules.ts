@@ -1,9 +1,9 @@
 import { type Static, Type } from 'typebox';
+import { nanoToUsd, usdToNano } from '../../runtime/money.ts';
 import { timeOfDay } from '../../runtime/zoned-time.ts';
 import type { CallingLimits, CallingRules } from '../../storage/queries/calling-rules.ts';
 import { validationFailed } from '../validation.ts';
 import { nullable } from './envelope.ts';
-import { nanoToUsd, usdToNano } from './money.ts';
 
 const PrefixSchema = Type.String({
   pattern: '^\\+[1-9][0-9]{0,14}$',

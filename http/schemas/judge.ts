@@ -1,9 +1,9 @@
 import { type TSchema, Type } from 'typebox';
 import { QUESTION_TYPES } from '../../language/judge/rubric.ts';
+import { nanoToUsd } from '../../runtime/money.ts';
 import type { EvaluationRow } from '../../storage/queries/evaluations.ts';
 import type { JudgeBatchItem, JudgeBatchProgress, JudgeBatchRow } from '../../storage/queries/judge-batches.ts';
 import { nullable, TimeSchema } from './envelope.ts';
-import { nanoToUsd } from './money.ts';
 import { ModelNameSchema, QuestionsSchema } from './rubric.ts';
 
 /** Limit of candidate, `input` and `context` each: about 50,000 tokens. */

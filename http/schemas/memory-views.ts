@@ -7,10 +7,10 @@ import type {
   MemoryView,
 } from '../../actors/memory/memory-desk.ts';
 import type { TandemError } from '../../machines/errors.ts';
+import { nanoToUsd } from '../../runtime/money.ts';
 import { nullable, TimeSchema } from './envelope.ts';
 import { MemoryTypeSchema } from './memory.ts';
 import { ENTITY_VIEW, NO_ENTITIES, presentEntities } from './memory-entities.ts';
-import { nanoToUsd } from './money.ts';
 
 export const ID = '3f0d2c4e-8a51-4f43-9f5b-0c9f1b7c2a11';
 export const COLLECTION_ID = '0b7c8a52-1f0e-4b6a-9d1c-6a5f0e2d3c44';

@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox';
 import type { MediaEncryption } from '../../machines/events.ts';
+import { nanoToUsd, usdToNano } from '../../runtime/money.ts';
 import { REACHABILITY_REASONS } from '../../storage/queries/reachability.ts';
 import {
   type Gateway,
@@ -14,7 +15,6 @@ import { trunkInboundPasswordContext, trunkPasswordContext } from '../../storage
 import type { SecretBox } from '../../storage/secrets.ts';
 import { validationFailed } from '../validation.ts';
 import { nullable, TimeSchema } from './envelope.ts';
-import { nanoToUsd, usdToNano } from './money.ts';
 import { E164Schema, normaliseE164 } from './phone-number.ts';
 
 const SIP_URI = '^[sS][iI][pP][sS]?:(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[0-9]{1,5})?$';

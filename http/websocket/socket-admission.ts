@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { ErrorMessage } from '../../actors/stt/live-stt.ts';
 import { TandemError } from '../../machines/errors.ts';
+import { nanoToUsd } from '../../runtime/money.ts';
 import { walletOf } from '../../storage/queries/billing.ts';
 import { authenticate, enterWorkspace, type Principal, requireAccess, requireCredentials } from '../auth.ts';
 import type { HttpContext } from '../context.ts';
@@ -81,7 +82,7 @@ export async function admitToSocket(
   const { availableNano } = await walletOf(sql, principal.workspaceId);
   if (availableNano <= 0n) {
     throw new TandemError('INSUFFICIENT_CREDITS', 'The wallet is empty. Top up the wallet, then reconnect.', {
-      details: { available: Number(availableNano) / 1e9 },
+      details: { available: nanoToUsd(availableNano) },
     });
   }
   return { principal, availableNano };

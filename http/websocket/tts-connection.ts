@@ -1,11 +1,11 @@
 import type { RawData, WebSocket } from 'ws';
 import type { LiveSpeech, LiveSpeechListener, TtsDesk } from '../../actors/tts/tts-desk.ts';
 import { TandemError } from '../../machines/errors.ts';
+import { nanoToUsd } from '../../runtime/money.ts';
 import { USUAL_STYLE } from '../../speech/voices/voice-recipe.ts';
 import type { HttpContext } from '../context.ts';
 import { abortWithCredentials } from '../credential-watch.ts';
 import { toRefusal } from '../refusals.ts';
-import { nanoToUsd } from '../schemas/money.ts';
 import { UnknownMessageType } from './client-messages.ts';
 import { type KeepAliveTimes, keepAlive } from './keep-alive.ts';
 import { createOutlet, type Outlet } from './outlet.ts';

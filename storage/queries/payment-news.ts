@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { TandemError } from '../../machines/errors.ts';
+import { nanoToUsd } from '../../runtime/money.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { topUp, walletOf } from '../ledger.ts';
 import { recordAudit } from './audit.ts';
@@ -67,7 +68,7 @@ async function credit(
     actor: null,
     action: 'wallet.topped_up',
     target: { type: 'transaction', id: payment.id },
-    details: { by: news.provider, amount_usd: Number(reported.amountNano) / 1e9 },
+    details: { by: news.provider, amount_usd: nanoToUsd(reported.amountNano) },
     now: news.receivedAt,
   });
   await tx`update payments set provider_time = ${news.eventTime} where id = ${payment.id}`;

@@ -1,3 +1,4 @@
+import { nanoToUsd } from '../../runtime/money.ts';
 import type { Tx } from '../database.ts';
 import { reverseTopUp, topUp } from '../ledger.ts';
 import { recordAudit } from './audit.ts';
@@ -96,7 +97,7 @@ async function move(
     actor: null,
     action: isTaken ? 'wallet.debited' : 'wallet.topped_up',
     target: { type: 'transaction', id: entryId },
-    details: { by: news.provider, amount_usd: Number(amountNano) / 1e9, payment: id },
+    details: { by: news.provider, amount_usd: nanoToUsd(amountNano), payment: id },
     now: news.receivedAt,
   });
 }

@@ -2,10 +2,10 @@ import { getCountries, getCountryCallingCode } from 'libphonenumber-js/max';
 import { describe, expect, it } from 'vitest';
 import { parseByteRange } from '../../http/byte-range.ts';
 import { parseJsonBody } from '../../http/json-body.ts';
-import { nanoToUsd, usdToNano } from '../../http/schemas/money.ts';
 import { normaliseCallable, normaliseE164, normaliseIndianMobile } from '../../http/schemas/phone-number.ts';
 import { parseTime } from '../../http/schemas/time.ts';
 import { TandemError } from '../../machines/errors.ts';
+import { nanoToUsd, usdToNano } from '../../runtime/money.ts';
 import * as fc from '../properties.ts';
 
 describe('normaliseIndianMobile', () => {

@@ -1,8 +1,9 @@
+import { nanoToUsd } from '../../../runtime/money.ts';
 import { inTransaction, type Sql } from '../../../storage/database.ts';
 import { listPrices, PRICED_ITEMS, type PricedItem, setPrice } from '../../../storage/price-book.ts';
 import { PLANS, type Plan } from '../../../storage/queries/workspaces.ts';
 import { type Command, defineAction, UsageError } from '../command.ts';
-import { formatUsd, parseUsd, usdNumber } from '../money.ts';
+import { formatUsd, parseUsd } from '../money.ts';
 import { auditOperator, WORKSPACE_OPTION, withDatabase, workspaceOf } from '../operator-database.ts';
 import { table } from '../terminal.ts';
 
@@ -112,5 +113,5 @@ function formatPrice(item: PricedItem, value: bigint, unit: string | null): stri
 }
 
 function present(item: PricedItem, value: bigint) {
-  return item === 'diarization' ? { item, percent: Number(value) } : { item, price_usd: usdNumber(value) };
+  return item === 'diarization' ? { item, percent: Number(value) } : { item, price_usd: nanoToUsd(value) };
 }

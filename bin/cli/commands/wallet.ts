@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { nanoToUsd } from '../../../runtime/money.ts';
 import { inTransaction, type SqlOrTx } from '../../../storage/database.ts';
 import { type PaymentType, topUp, type Wallet, walletOf } from '../../../storage/ledger.ts';
 import type { WorkspaceRow } from '../../../storage/queries/workspaces.ts';
 import { type Command, defineAction, UsageError } from '../command.ts';
-import { formatUsd, parseUsd, usdNumber } from '../money.ts';
+import { formatUsd, parseUsd } from '../money.ts';
 import { auditOperator, WORKSPACE_OPTION, withDatabase, workspaceOf } from '../operator-database.ts';
 import { fields, table } from '../terminal.ts';
 
@@ -56,7 +57,7 @@ const topUpAction = defineAction({
         });
         if (!isRepeated) {
           const target = { type: 'transaction', id: entryId };
-          const details = { amount_usd: usdNumber(amountNano) };
+          const details = { amount_usd: nanoToUsd(amountNano) };
           await auditOperator(tx, { workspaceId: workspace.id, action: 'wallet.topped_up', target, details, now });
         }
         return { wallet: after, isNew: !isRepeated };
@@ -127,9 +128,9 @@ function presentWallet({ id, name }: WorkspaceRow, wallet: Wallet) {
   return {
     workspace_id: id,
     workspace_name: name,
-    balance_usd: usdNumber(wallet.balanceNano),
-    held_usd: usdNumber(wallet.heldNano),
-    available_usd: usdNumber(wallet.availableNano),
+    balance_usd: nanoToUsd(wallet.balanceNano),
+    held_usd: nanoToUsd(wallet.heldNano),
+    available_usd: nanoToUsd(wallet.availableNano),
   };
 }
 
@@ -137,9 +138,9 @@ function presentEntry(entry: BalanceChange) {
   return {
     id: entry.id,
     kind: entry.kind,
-    amount_usd: usdNumber(entry.balanceAfterNano - entry.balanceBeforeNano),
-    balance_before_usd: usdNumber(entry.balanceBeforeNano),
-    balance_after_usd: usdNumber(entry.balanceAfterNano),
+    amount_usd: nanoToUsd(entry.balanceAfterNano - entry.balanceBeforeNano),
+    balance_before_usd: nanoToUsd(entry.balanceBeforeNano),
+    balance_after_usd: nanoToUsd(entry.balanceAfterNano),
     call_id: entry.callId,
     description: entry.description,
     created_at: entry.createdAt.toISOString(),

@@ -1,8 +1,9 @@
+import { nanoToUsd } from '../../../runtime/money.ts';
 import { inTransaction, type SqlOrTx } from '../../../storage/database.ts';
 import { listMembers } from '../../../storage/queries/memberships.ts';
 import { createWorkspace, PLANS, type Plan } from '../../../storage/queries/workspaces.ts';
 import { type Command, defineAction, UsageError } from '../command.ts';
-import { formatUsd, usdNumber } from '../money.ts';
+import { formatUsd } from '../money.ts';
 import { auditOperator, withDatabase, workspaceOf } from '../operator-database.ts';
 import { fields, table } from '../terminal.ts';
 
@@ -22,7 +23,7 @@ const list = defineAction({
         plan,
         owner_email: ownerEmail,
         members,
-        balance_usd: usdNumber(balanceNano),
+        balance_usd: nanoToUsd(balanceNano),
         created_at: createdAt.toISOString(),
       }));
       return { data: { workspaces }, text };
