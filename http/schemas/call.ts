@@ -1,4 +1,4 @@
-import { type TSchema, Type } from 'typebox';
+import { type TObject, type TSchema, Type } from 'typebox';
 import { nullable, TimeSchema } from './envelope.ts';
 import { E164Schema } from './phone-number.ts';
 
@@ -251,7 +251,7 @@ const CALL_PROPERTIES = {
 export const CallSchema = Type.Object(CALL_PROPERTIES, { examples: [CALL_EXAMPLE, ENDED_CALL_EXAMPLE] });
 
 /** Callback body. `call` is the schema of the call, or a reference to it. */
-export function callbackSchema(call: TSchema) {
+export function callbackSchema(call: TSchema): TObject {
   return Type.Object({
     event: Type.Enum([...TERMINAL_EVENTS]),
     event_id: Type.String({ description: 'Id of the event, the same in every attempt. Use it to drop duplicates.' }),

@@ -1,4 +1,4 @@
-import { type TSchema, Type } from 'typebox';
+import { Type } from 'typebox';
 import { nullable } from './envelope.ts';
 
 /** Rejects NUL and lone surrogates, which cannot be stored. */
@@ -13,11 +13,7 @@ const IdSchema = Type.String({
   description: 'Id of the tool call, as the model returned it.',
 });
 
-function orNull<Schema extends TSchema>(schema: Schema) {
-  return Type.Union([schema, Type.Null()]);
-}
-
-const ContentSchema = orNull(
+const ContentSchema = nullable(
   Type.Union([
     TextSchema,
     Type.Array(
@@ -64,7 +60,7 @@ const MessageSchema = Type.Object(
       description: '`developer` is an alias of `system`.',
     }),
     content: Type.Optional(ContentSchema),
-    tool_calls: Type.Optional(orNull(Type.Array(ToolCallSchema, { maxItems: 128 }))),
+    tool_calls: Type.Optional(nullable(Type.Array(ToolCallSchema, { maxItems: 128 }))),
     tool_call_id: Type.Optional(IdSchema),
     name: Type.Optional(Type.String({ maxLength: 256, description: 'Ignored.' })),
     refusal: Type.Optional(nullable(Type.String({ description: 'Ignored. Part of answers.' }))),
@@ -85,8 +81,8 @@ const ToolSchema = Type.Object(
       pattern: TOOL_NAME,
       description: 'Function name: up to 64 letters, digits, underscores and hyphens.',
     }),
-    description: Type.Optional(orNull(TextSchema)),
-    parameters: Type.Optional(orNull(JsonObjectSchema)),
+    description: Type.Optional(nullable(TextSchema)),
+    parameters: Type.Optional(nullable(JsonObjectSchema)),
     strict: Type.Optional(nullable(Type.Boolean({ description: 'Ignored.' }))),
   },
   { additionalProperties: false },
@@ -142,7 +138,7 @@ const CHAT_FIELDS = {
               pattern: TOOL_NAME,
               description: 'Schema name: up to 64 letters, digits, underscores and hyphens.',
             }),
-            description: Type.Optional(orNull(TextSchema)),
+            description: Type.Optional(nullable(TextSchema)),
             schema: Type.Optional(JsonObjectSchema),
             strict: Type.Optional(nullable(Type.Boolean())),
           },
@@ -152,28 +148,30 @@ const CHAT_FIELDS = {
     },
     { additionalProperties: false, description: 'Format of the answer: text (default), JSON, or JSON of a schema.' },
   ),
-  temperature: orNull(
+  temperature: nullable(
     Type.Number({ minimum: 0, maximum: 2, description: 'Sampling temperature. Higher is more random.' }),
   ),
-  top_p: orNull(
+  top_p: nullable(
     Type.Number({ minimum: 0, maximum: 1, description: 'Sample from the most likely tokens up to this probability.' }),
   ),
-  top_k: orNull(Type.Integer({ minimum: 1, maximum: 1000, default: 20, description: 'Sample from the top-k tokens.' })),
-  max_tokens: orNull(
+  top_k: nullable(
+    Type.Integer({ minimum: 1, maximum: 1000, default: 20, description: 'Sample from the top-k tokens.' }),
+  ),
+  max_tokens: nullable(
     Type.Integer({
       minimum: 1,
       maximum: 131_072,
       description: 'Maximum number of tokens in the answer. Default: 4096, or what fits into the context of the model.',
     }),
   ),
-  max_completion_tokens: orNull(
+  max_completion_tokens: nullable(
     Type.Integer({
       minimum: 1,
       maximum: 131_072,
       description: 'Newer name of `max_tokens`. Takes precedence over it.',
     }),
   ),
-  stop: orNull(
+  stop: nullable(
     Type.Union(
       [
         Type.String({ minLength: 1, maxLength: 256 }),
@@ -182,21 +180,21 @@ const CHAT_FIELDS = {
       { description: 'Up to four sequences that end the answer.' },
     ),
   ),
-  logprobs: orNull(
+  logprobs: nullable(
     Type.Boolean({
       default: false,
       description:
         'Return the log probability of each token of the answer. Null in the answer if the model cannot: models from a file, and some servers.',
     }),
   ),
-  top_logprobs: orNull(
+  top_logprobs: nullable(
     Type.Integer({
       minimum: 0,
       maximum: 20,
       description: 'Number of most likely tokens to return at each position. Requires `logprobs`.',
     }),
   ),
-  n: orNull(
+  n: nullable(
     Type.Integer({
       minimum: 1,
       maximum: 8,
@@ -205,10 +203,10 @@ const CHAT_FIELDS = {
         'Number of answers to generate. You pay for the prompt once and for the tokens of all answers. The chat keeps the first answer. Must be 1 with `text`.',
     }),
   ),
-  parallel_tool_calls: orNull(
+  parallel_tool_calls: nullable(
     Type.Boolean({ default: true, description: 'False allows at most one tool call in an answer.' }),
   ),
-  seed: orNull(
+  seed: nullable(
     Type.Integer({
       minimum: Number.MIN_SAFE_INTEGER,
       maximum: Number.MAX_SAFE_INTEGER,
@@ -278,7 +276,7 @@ const CORRECTION_FIELDS = {
 };
 
 const COMMON_FIELDS = {
-  model: orNull(
+  model: nullable(
     Type.String({
       minLength: 1,
       maxLength: 200,
@@ -287,13 +285,13 @@ const COMMON_FIELDS = {
       description: 'Id or alias of a model from GET /models.',
     }),
   ),
-  stream: orNull(
+  stream: nullable(
     Type.Boolean({
       description:
         'Stream the answer as Server-Sent Events. Default: true, unless the Accept header has application/json and not text/event-stream.',
     }),
   ),
-  stream_options: orNull(
+  stream_options: nullable(
     Type.Object(
       {
         include_usage: Type.Optional(
@@ -304,7 +302,7 @@ const COMMON_FIELDS = {
       { additionalProperties: false },
     ),
   ),
-  chat_id: orNull(
+  chat_id: nullable(
     Type.String({
       minLength: 1,
       maxLength: 64,
@@ -312,18 +310,18 @@ const COMMON_FIELDS = {
       description: 'Chat to continue. Omit it to start a new chat.',
     }),
   ),
-  save_chat: orNull(Type.Boolean({ default: true, description: 'Save the messages and the answer in the chat.' })),
+  save_chat: nullable(Type.Boolean({ default: true, description: 'Save the messages and the answer in the chat.' })),
 };
 
 /** Fields of OpenAI clients that have no effect here. */
 const TOLERATED_FIELDS = {
-  frequency_penalty: orNull(Type.Literal(0, { description: 'Must be 0.' })),
-  presence_penalty: orNull(Type.Literal(0, { description: 'Must be 0.' })),
-  user: orNull(Type.String({ maxLength: 512, description: 'Ignored.' })),
-  safety_identifier: orNull(Type.String({ maxLength: 512, description: 'Ignored.' })),
-  prompt_cache_key: orNull(Type.String({ maxLength: 512, description: 'Ignored.' })),
-  service_tier: orNull(Type.Enum(['auto', 'default'], { description: 'Ignored.' })),
-  store: orNull(Type.Boolean({ description: 'Ignored. Use `save_chat`.' })),
+  frequency_penalty: nullable(Type.Literal(0, { description: 'Must be 0.' })),
+  presence_penalty: nullable(Type.Literal(0, { description: 'Must be 0.' })),
+  user: nullable(Type.String({ maxLength: 512, description: 'Ignored.' })),
+  safety_identifier: nullable(Type.String({ maxLength: 512, description: 'Ignored.' })),
+  prompt_cache_key: nullable(Type.String({ maxLength: 512, description: 'Ignored.' })),
+  service_tier: nullable(Type.Enum(['auto', 'default'], { description: 'Ignored.' })),
+  store: nullable(Type.Boolean({ description: 'Ignored. Use `save_chat`.' })),
   metadata: Type.Unknown({ description: 'Ignored.' }),
 };
 

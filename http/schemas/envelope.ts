@@ -105,7 +105,7 @@ export function pageOf(name: string, item: TSchema): TObject {
   return Type.Object(properties);
 }
 
-export function nullable(schema: TSchema): TSchema {
+export function nullable<Schema extends TSchema>(schema: Schema) {
   return Type.Union([schema, Type.Null()]);
 }
 

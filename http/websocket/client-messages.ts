@@ -2,8 +2,9 @@ import { type Static, type TSchema, Type } from 'typebox';
 import type { SttSettings, TalkContext } from '../../actors/stt/live-stt.ts';
 import { TandemError } from '../../machines/errors.ts';
 import type { AudioFormat } from '../../machines/utterances.ts';
+import { nullable } from '../schemas/envelope.ts';
 import { compileCheck, validationFailed } from '../validation.ts';
-import { CONFIG_FIELDS, orNull, readChange, readSettings, SAMPLE_RATES } from './session-settings.ts';
+import { CONFIG_FIELDS, readChange, readSettings, SAMPLE_RATES } from './session-settings.ts';
 
 /** A parsed text message. Ignores unknown fields, because clients of other servers send some. */
 export type ClientMessage =
@@ -42,20 +43,20 @@ function parse(text: string): unknown {
 
 const TALK_SCHEMA = Type.Object({
   general: Type.Optional(
-    orNull(
+    nullable(
       Type.Array(Type.Object({ key: Type.String({ maxLength: 200 }), value: Type.String({ maxLength: 1_000 }) }), {
         maxItems: 100,
       }),
     ),
   ),
-  text: Type.Optional(orNull(Type.String({ maxLength: 10_000 }))),
-  terms: Type.Optional(orNull(Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { maxItems: 500 }))),
+  text: Type.Optional(nullable(Type.String({ maxLength: 10_000 }))),
+  terms: Type.Optional(nullable(Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { maxItems: 500 }))),
 });
 
 const START_SCHEMA = Type.Object({
   languages: CONFIG_FIELDS.languages,
-  context: Type.Optional(orNull(TALK_SCHEMA)),
-  config: Type.Optional(orNull(Type.Object(CONFIG_FIELDS))),
+  context: Type.Optional(nullable(TALK_SCHEMA)),
+  config: Type.Optional(nullable(Type.Object(CONFIG_FIELDS))),
 });
 
 const CONFIG_SCHEMA = Type.Object(CONFIG_FIELDS);
@@ -64,12 +65,12 @@ const AUDIO_SCHEMA = Type.Object({
   audio: Type.String(),
   encoding: Type.Enum(['linear', 'mulaw']),
   sample_rate: Type.Enum(SAMPLE_RATES),
-  timestamp: Type.Optional(orNull(Type.Integer())),
+  timestamp: Type.Optional(nullable(Type.Integer())),
 });
 
 const TEST_SCHEMA = Type.Object({
   message: Type.Optional(Type.Unknown()),
-  timestamp: Type.Optional(orNull(Type.Union([Type.Number(), Type.String({ maxLength: 64 })]))),
+  timestamp: Type.Optional(nullable(Type.Union([Type.Number(), Type.String({ maxLength: 64 })]))),
 });
 
 const READERS = {

@@ -1,7 +1,8 @@
-import { type Static, type TSchema, Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import type { SttSettings } from '../../actors/stt/live-stt.ts';
 import { LONGEST_LIVE_UTTERANCE_MS } from '../../machines/utterances.ts';
 import { languageOfTag } from '../language-tag.ts';
+import { nullable } from '../schemas/envelope.ts';
 import { type InvalidField, validationFailed } from '../validation.ts';
 
 export const SAMPLE_RATES = [8_000, 16_000, 24_000, 44_100, 48_000];
@@ -28,15 +29,15 @@ const MAX_SPEAKERS = 100;
 /** Null counts as absent: it selects the default in `start` and restores it in `config`. */
 export const CONFIG_FIELDS = {
   languages: Type.Optional(
-    orNull(Type.Union([Type.String({ maxLength: 64 }), Type.Array(Type.String({ maxLength: 64 }))])),
+    nullable(Type.Union([Type.String({ maxLength: 64 }), Type.Array(Type.String({ maxLength: 64 }))])),
   ),
-  encoding: Type.Optional(orNull(Type.Enum(['linear', 'mulaw']))),
-  sample_rate: Type.Optional(orNull(Type.Enum(SAMPLE_RATES))),
-  utterance_end_ms: Type.Optional(orNull(Type.Number())),
-  continuous_mode: Type.Optional(orNull(Type.Boolean())),
-  interim_results_frequency: Type.Optional(orNull(Type.Number({ maximum: 60_000 }))),
-  audio_enhancement: Type.Optional(orNull(Type.Enum(['off', 'light', 'adaptive']))),
-  diarize: Type.Optional(orNull(Type.Boolean())),
+  encoding: Type.Optional(nullable(Type.Enum(['linear', 'mulaw']))),
+  sample_rate: Type.Optional(nullable(Type.Enum(SAMPLE_RATES))),
+  utterance_end_ms: Type.Optional(nullable(Type.Number())),
+  continuous_mode: Type.Optional(nullable(Type.Boolean())),
+  interim_results_frequency: Type.Optional(nullable(Type.Number({ maximum: 60_000 }))),
+  audio_enhancement: Type.Optional(nullable(Type.Enum(['off', 'light', 'adaptive']))),
+  diarize: Type.Optional(nullable(Type.Boolean())),
   // Validated only with `diarize`.
   min_speakers: Type.Optional(Type.Unknown()),
   max_speakers: Type.Optional(Type.Unknown()),
@@ -106,8 +107,4 @@ function readSpeakers(path: string, value: unknown): number | null {
 
 function invalid(field: InvalidField) {
   return validationFailed([field]);
-}
-
-export function orNull<Schema extends TSchema>(schema: Schema) {
-  return Type.Union([schema, Type.Null()]);
 }
