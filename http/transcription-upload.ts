@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { PendingTranscription, PublicTranscript } from '../actors/stt/transcriber.ts';
 import { TandemError } from '../machines/errors.ts';
+import { isObject } from '../runtime/is-object.ts';
 import { AUDIO_EXPECTED, isAudioBody, receiveAudioBody } from './audio-body.ts';
 import { callerOf, principalOf } from './auth.ts';
 import { billingHeaders } from './billing-headers.ts';
@@ -75,8 +76,7 @@ export function createTranscriptionUploads(
     pending: PendingTranscription,
   ): Promise<{ file: Upload; options: FormFields }> {
     if (body === undefined) throw new TandemError('UNSUPPORTED_MEDIA_TYPE', AUDIO_EXPECTED);
-    const isObject = typeof body === 'object' && body !== null && !Array.isArray(body);
-    if (!isObject) throw validationFailed([{ path: 'body', message: 'must be a JSON object' }]);
+    if (!isObject(body)) throw validationFailed([{ path: 'body', message: 'must be a JSON object' }]);
     // The url stays among the options, because repetitions of a request are recognised by its body.
     const options = toFormFields(body, { ...fields, url: 'once' });
     const { url } = options;

@@ -1,3 +1,4 @@
+import { isObject } from '../../runtime/is-object.ts';
 import { UsageError } from './command.ts';
 
 /** Not negative. @throws UsageError */
@@ -29,7 +30,7 @@ export function objectOf(
 ): object | undefined {
   if (text === undefined) return undefined;
   const value = jsonOf(text);
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+  if (isObject(value)) return value;
   throw new UsageError(`${option} takes a JSON object such as '${example}'`);
 }
 

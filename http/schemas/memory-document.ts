@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import type { IngestDocumentRequest, IngestedMemory, NewMemoryText } from '../../actors/memory/memory-desk.ts';
+import { isObject } from '../../runtime/is-object.ts';
 import { fitsMetadata, METADATA_MAX_BYTES } from '../../storage/queries/memory-text.ts';
 import { type InvalidField, validationFailed } from '../validation.ts';
 import { nullable } from './envelope.ts';
@@ -93,8 +94,7 @@ function isType(type: string | undefined): type is 'user' | 'knowledge' | 'hive'
 function metadataIn(text: string): Record<string, unknown> | null {
   try {
     const value = JSON.parse(text) as unknown;
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return isObject ? (value as Record<string, unknown>) : null;
+    return isObject(value) ? value : null;
   } catch {
     return null;
   }

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { isObject } from '../../runtime/is-object.ts';
 import { METADATA_MAX_BYTES } from '../../storage/queries/memory-text.ts';
 import { validationFailed } from '../validation.ts';
 import { ENTITY_FILTERS, readEntities } from './memory-entities.ts';
@@ -132,7 +133,7 @@ export function readScope(body: Static<typeof SearchBody> | Static<typeof Contex
 export function readListFilters(text: string): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
+    if (isObject(value)) return { ...value };
   } catch {
     // Reported below.
   }

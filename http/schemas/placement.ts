@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox';
 import type { PlaceCallRequest } from '../../actors/dialer.ts';
 import { type ErrorCode, TandemError } from '../../machines/errors.ts';
+import { isObject } from '../../runtime/is-object.ts';
 import { numberOfRawJson } from '../../storage/exact-json.ts';
 import { BrowserEndpointSchema } from './endpoint.ts';
 import {
@@ -367,10 +368,6 @@ function someScalar(value: unknown, test: (scalar: unknown) => boolean): boolean
   if (Array.isArray(value)) return value.some((item) => someScalar(item, test));
   if (isObject(value)) return Object.entries(value).some(([key, item]) => test(key) || someScalar(item, test));
   return test(value);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** Rejects control characters and lone surrogates, so that every layer stores the text unchanged. */

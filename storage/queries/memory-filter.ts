@@ -1,5 +1,6 @@
 import type postgres from 'postgres';
 import { TandemError } from '../../machines/errors.ts';
+import { isObject } from '../../runtime/is-object.ts';
 import type { SqlOrTx } from '../database.ts';
 import { storableText } from './memory-text.ts';
 
@@ -129,10 +130,6 @@ function groupOf(operator: GroupOperator, filters: unknown, place: Place): Metad
     return { operator: '$and', conditions: conditionsOf(filter, at) };
   });
   return { operator, conditions };
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function operatorOf(operator: string, operand: unknown, place: Place): MetadataCondition {

@@ -1,3 +1,4 @@
+import { isObject } from '../../runtime/is-object.ts';
 import * as fc from '../properties.ts';
 import type { Schema } from './openapi-document.ts';
 
@@ -126,8 +127,4 @@ function boundaries({ minimum, maximum, minLength, maxLength, minItems, maxItems
 
 function anything(): fc.Arbitrary<unknown> {
   return fc.oneof(fc.constantFrom(...WRONG_TYPES), nastyText, fc.jsonValue());
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

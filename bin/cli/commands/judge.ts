@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { isObject } from '../../../runtime/is-object.ts';
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import type { Api } from '../api-client.ts';
 import { type Command, CommandError, defineAction, UsageError } from '../command.ts';
@@ -144,7 +145,7 @@ async function questionsIn(path: string, host: CommandHost): Promise<object> {
   });
   try {
     const questions: unknown = JSON.parse(text);
-    if (typeof questions === 'object' && questions !== null && !Array.isArray(questions)) return questions;
+    if (isObject(questions)) return questions;
   } catch {
     // Reported below.
   }

@@ -1,3 +1,4 @@
+import { isObject } from '../../../runtime/is-object.ts';
 import type { JsonSchema } from '../../llm.ts';
 import { AnswerError } from './answer-error.ts';
 
@@ -167,10 +168,6 @@ function repetitions(schema: JsonSchema, { least, most }: { least: string; most:
 
 function countOf(value: unknown): number | null {
   return typeof value === 'number' && value >= 0 ? Math.floor(value) : null;
-}
-
-function isObject(value: unknown): value is JsonSchema {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function ownTable(entries: readonly (readonly [string, unknown])[]): Record<string, unknown> {
