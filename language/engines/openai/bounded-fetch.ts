@@ -1,3 +1,4 @@
+import { readAtMost } from '../../../runtime/read-at-most.ts';
 import { Slice } from '../../../runtime/slices.ts';
 
 /**
@@ -7,12 +8,12 @@ import { Slice } from '../../../runtime/slices.ts';
 export const boundedFetch: typeof fetch = async (input, init) => {
   const response = await fetch(input, { ...init, redirect: 'error' });
   const { status, headers } = response;
-  if (!response.ok) return new Response(await readAtMost(response, MAX_ERROR_BYTES), { status, headers });
+  if (!response.ok) return new Response(await wholeBody(response, MAX_ERROR_BYTES), { status, headers });
   const type = (headers.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
   const { pathname } = new URL(input instanceof Request ? input.url : input);
   const isChat = pathname.endsWith('/chat/completions');
-  if (!isChat) return new Response(await readAtMost(response, MAX_DOCUMENT_BYTES), { status, headers });
-  if (JSON_TYPE.test(type)) return eventStream(eventOfJson(await readAtMost(response, MAX_JSON_ANSWER_BYTES)));
+  if (!isChat) return new Response(await wholeBody(response, MAX_DOCUMENT_BYTES), { status, headers });
+  if (JSON_TYPE.test(type)) return eventStream(eventOfJson(await wholeBody(response, MAX_JSON_ANSWER_BYTES)));
   if (!EVENT_TYPES.has(type)) {
     await response.body?.cancel();
     throw new UnusableAnswer('it answers with something else than JSON or events');
@@ -141,14 +142,6 @@ class EventCutter {
   }
 }
 
-async function readAtMost({ body }: Response, maxBytes: number): Promise<Buffer<ArrayBuffer>> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of body ?? []) {
-    bytes += chunk.byteLength;
-    // Leaving the loop closes the connection.
-    if (bytes > maxBytes) throw new UnusableAnswer('its answer is too long');
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
+function wholeBody(response: Response, mostBytes: number): Promise<Buffer<ArrayBuffer>> {
+  return readAtMost(response, { mostBytes, tooLong: () => new UnusableAnswer('its answer is too long') });
 }
