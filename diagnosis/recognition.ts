@@ -5,7 +5,8 @@ import { findSpeakerModel } from '../speech/engines/sherpa-onnx/speaker-embedder
 import { describeLanguage, TRANSCRIPTION_LANGUAGES } from '../speech/languages.ts';
 import type { RecognizerDescription } from '../speech/recognizer.ts';
 import type { SpeechRecognition } from '../speech/speech-recognition.ts';
-import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
+import { type Finding, fail, ok, warn } from './finding.ts';
+import { brokenFolders, checkUpstream } from './speech-parts.ts';
 
 /** Checks which recognition engines work here, and how to get others. Loads no model. */
 export async function checkRecognition(config: Config): Promise<Finding[]> {
@@ -28,8 +29,8 @@ export async function checkRecognition(config: Config): Promise<Finding[]> {
     ...found,
     ...absent,
     await checkSpeakers(config),
-    ...(await checkModelFolders(config)),
-    ...(await checkUpstream(config)),
+    ...brokenFolders((await findInstalledModels(config.modelsDir)).problems),
+    ...(await checkUpstream('STT', { url: config.sttBaseUrl, key: config.sttApiKey })),
   ];
 }
 
@@ -43,8 +44,8 @@ export async function checkRunningRecognition(
     checkLanguages(recognition.languages().map(({ code }) => code)),
     ...engines.map(({ engine, models, problem }) => ok(engine, problem ?? models.join('; '))),
     await checkSpeakers(config),
-    ...(await checkModelFolders(config)),
-    ...(await checkUpstream(config)),
+    ...brokenFolders((await findInstalledModels(config.modelsDir)).problems),
+    ...(await checkUpstream('STT', { url: config.sttBaseUrl, key: config.sttApiKey })),
   ];
 }
 
@@ -79,28 +80,4 @@ async function checkSpeakers({ modelsDir }: Config): Promise<Finding> {
   const model = await findSpeakerModel(modelsDir);
   const basic = 'told apart by the basic method: a speaker model in MODELS_DIR/speaker does it better';
   return ok('speakers', model === null ? basic : `told apart by ${model}`);
-}
-
-async function checkModelFolders({ modelsDir }: Config): Promise<Finding[]> {
-  const { problems } = await findInstalledModels(modelsDir);
-  const advice = 'Fetch it anew (tandem models fetch), or remove the folder.';
-  return problems.map(({ folder, problem }) => warn('model', `${folder}: ${problem}`, advice));
-}
-
-async function checkUpstream({ sttBaseUrl: url, sttApiKey: key }: Config): Promise<Finding[]> {
-  if (url === null) return [];
-  const check = 'STT_BASE_URL';
-  try {
-    const headers = key === null ? {} : { Authorization: `Bearer ${key}` };
-    const { status } = await fetch(`${url}/models`, { headers, signal: AbortSignal.timeout(3_000) });
-    if (status === 401 || status === 403) {
-      return [warn(check, 'The server refuses the key.', 'Set STT_API_KEY to one that it knows.')];
-    }
-    if (status >= 500) return [warn(check, `The server answers ${status}.`, 'Look at its log.')];
-    return [ok(check, 'the server responds')];
-  } catch (error) {
-    // The message of `fetch` says little; its cause distinguishes a wrong name from a wrong port.
-    const reason = reasonOf((error as Error).cause ?? error);
-    return [warn(check, `No server there: ${reason}`, 'Start it, or correct STT_BASE_URL; it ends in /v1 mostly.')];
-  }
 }

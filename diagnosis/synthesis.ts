@@ -5,6 +5,7 @@ import type { SpeechSynthesis } from '../speech/speech-synthesis.ts';
 import type { SynthesisEngine } from '../speech/synthesizer.ts';
 import { createVoiceCatalogue } from '../speech/voices/built-in-voices.ts';
 import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
+import { brokenFolders, checkUpstream } from './speech-parts.ts';
 
 /** Checks the synthesis engines, and lets the default voice say a word in a child process, as in the server. */
 export async function checkSynthesis(config: Config): Promise<Finding[]> {
@@ -12,8 +13,8 @@ export async function checkSynthesis(config: Config): Promise<Finding[]> {
   return [
     await checkSpeaking(config, engines),
     ...(await checkPreferred(config, engines)),
-    ...(await checkModelFolders(config)),
-    ...(await checkUpstream(config)),
+    ...brokenFolders((await findSynthesisModels(config.modelsDir)).problems),
+    ...(await checkUpstream('TTS', { url: config.ttsBaseUrl, key: config.ttsApiKey })),
   ];
 }
 
@@ -29,8 +30,8 @@ export async function checkRunningSynthesis(
   const advice = 'Run npm ci, which installs eSpeak NG. tandem models check checks models.';
   return [
     speaking.length > 0 ? ok(check, described) : fail(check, 'no engine has a voice', advice),
-    ...(await checkModelFolders(config)),
-    ...(await checkUpstream(config)),
+    ...brokenFolders((await findSynthesisModels(config.modelsDir)).problems),
+    ...(await checkUpstream('TTS', { url: config.ttsBaseUrl, key: config.ttsApiKey })),
   ];
 }
 
@@ -81,27 +82,4 @@ async function checkPreferred({ ttsEngine }: Config, engines: readonly Synthesis
   if (ttsEngine === 'auto' || (preferred !== undefined && (await preferred.problem()) === null)) return [];
   const advice = 'Give it a model (tandem models fetch) or a server (TTS_BASE_URL), or set TTS_ENGINE=auto.';
   return [warn('TTS_ENGINE', `${ttsEngine} is to speak first, but has no voice yet.`, advice)];
-}
-
-async function checkModelFolders({ modelsDir }: Config): Promise<Finding[]> {
-  const { problems } = await findSynthesisModels(modelsDir);
-  const advice = 'Fetch it anew (tandem models fetch), or remove the folder.';
-  return problems.map(({ folder, problem }) => warn('model', `${folder}: ${problem}`, advice));
-}
-
-async function checkUpstream({ ttsBaseUrl: url, ttsApiKey: key }: Config): Promise<Finding[]> {
-  if (url === null) return [];
-  const check = 'TTS_BASE_URL';
-  try {
-    const headers = key === null ? {} : { Authorization: `Bearer ${key}` };
-    const { status } = await fetch(`${url}/models`, { headers, signal: AbortSignal.timeout(3_000) });
-    if (status === 401 || status === 403) {
-      return [warn(check, 'The server refuses the key.', 'Set TTS_API_KEY to one that it knows.')];
-    }
-    if (status >= 500) return [warn(check, `The server answers ${status}.`, 'Look at its log.')];
-    return [ok(check, 'the server responds')];
-  } catch (error) {
-    const reason = reasonOf((error as Error).cause ?? error);
-    return [warn(check, `No server there: ${reason}`, 'Start it, or correct TTS_BASE_URL; it ends in /v1 mostly.')];
-  }
 }
