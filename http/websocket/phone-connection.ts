@@ -7,6 +7,7 @@ import type { HttpContext } from '../context.ts';
 import { abortWithCredentials } from '../credential-watch.ts';
 import { rateLimited } from '../rate-limits.ts';
 import { toRefusal } from '../refusals.ts';
+import { departureOf } from './departure.ts';
 import { keepAlive } from './keep-alive.ts';
 import { createOutlet, type Outlet } from './outlet.ts';
 import { InvalidPhoneMessage, readPhoneMessage } from './phone-messages.ts';
@@ -35,27 +36,19 @@ const FAULTS = { capacity: 20, perSecond: 1 };
 export async function servePhoneConnection(socket: WebSocket, options: PhoneConnectionOptions): Promise<void> {
   const { context, closing } = options;
   const outlet = createOutlet(socket);
-  const gone = new AbortController();
-  const left = Promise.withResolvers<void>();
-  socket.on('error', () => {
-    // The ws library closes the connection after a violation of RFC 6455 or an oversized frame.
-  });
-  socket.on('close', () => {
-    gone.abort();
-    left.resolve();
-  });
-  keepAlive(socket, {}, gone.signal);
+  const { gone, left } = departureOf(socket);
+  keepAlive(socket, {}, gone);
   // Messages wait until the phone is found, which may be on another node.
   socket.pause();
   try {
     const phone = await connect(outlet, options);
-    if (gone.signal.aborted) phone.detach();
-    gone.signal.addEventListener('abort', () => phone.detach(), { once: true });
+    if (gone.aborted) phone.detach();
+    gone.addEventListener('abort', () => phone.detach(), { once: true });
     socket.on('message', messageHandler(phone, { context, outlet, socket }));
     socket.resume();
-    await endWithCredentials(phone, { context, outlet, gone: gone.signal });
+    await endWithCredentials(phone, { context, outlet, gone });
     const shutDown = () => outlet.close(1012, 'SHUTTING_DOWN');
-    closing.addEventListener('abort', shutDown, { once: true, signal: gone.signal });
+    closing.addEventListener('abort', shutDown, { once: true, signal: gone });
     if (closing.aborted) shutDown();
   } catch (error) {
     const refusal = toRefusal(error);
@@ -66,7 +59,7 @@ export async function servePhoneConnection(socket: WebSocket, options: PhoneConn
     socket.resume();
   }
   // The ws library terminates a client that does not answer the close.
-  await left.promise;
+  await left;
 }
 
 /** @throws TandemError UNAUTHORIZED, RATE_LIMITED */

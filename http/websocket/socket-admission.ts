@@ -10,6 +10,7 @@ import { rateLimited } from '../rate-limits.ts';
 import { toRefusal } from '../refusals.ts';
 import { requireSameOrigin } from '../same-origin.ts';
 import { usedSessionCookie } from '../session-cookie.ts';
+import type { Outlet } from './outlet.ts';
 
 export interface Admitted {
   principal: Principal;
@@ -103,6 +104,19 @@ async function identify(
 
 const NO_CREDENTIALS =
   'Send credentials: the header Authorization: Bearer sk_..., the subprotocols token and the key, or apiKey in the query.';
+
+/** Sends the error as a message and closes the connection. Logs an unexpected one with `failure`, a constant text. */
+export function closeWithRefusal(
+  outlet: Outlet,
+  error: unknown,
+  { logger, failure }: { logger: AdmissionContext['logger']; failure: string },
+): void {
+  const refusal = toRefusal(error);
+  if (refusal.status === 500) logger.error({ err: refusal.cause ?? refusal }, failure);
+  const message = errorMessageOf(refusal);
+  outlet.send(message);
+  outlet.close(refusal.code === 'SHUTTING_DOWN' ? 1012 : refusal.status < 500 ? 1008 : 1011, message.code);
+}
 
 /** Converts an error to a message. On a socket, all credential errors have the same code. */
 export function errorMessageOf(refusal: TandemError): ErrorMessage {

@@ -7,6 +7,7 @@ import type { HttpContext } from '../context.ts';
 import { abortWithCredentials } from '../credential-watch.ts';
 import { toRefusal } from '../refusals.ts';
 import { type ClientMessage, readClientMessage, UnknownMessageType } from './client-messages.ts';
+import { departureOf } from './departure.ts';
 import { type KeepAliveTimes, keepAlive } from './keep-alive.ts';
 import { createOutlet, type Outlet } from './outlet.ts';
 import { MAX_LANGUAGES } from './session-settings.ts';
@@ -14,6 +15,7 @@ import {
   type AdmissionContext,
   type Admitted,
   admitToSocket,
+  closeWithRefusal,
   errorMessageOf,
   type SocketCredentials,
 } from './socket-admission.ts';
@@ -37,18 +39,10 @@ export interface SttConnectionOptions {
  */
 export async function serveSttConnection(socket: WebSocket, options: SttConnectionOptions): Promise<void> {
   const { context, closing, times, maxBufferedBytes } = options;
-  const gone = new AbortController();
   const outlet = createOutlet(socket, { ...(maxBufferedBytes !== undefined && { maxBufferedBytes }) });
   let session: LiveSession | null = null;
   const handleFrame = frameHandler(outlet);
-  socket.on('error', () => {
-    // The ws library closes the connection after a violation of RFC 6455 or an oversized frame.
-  });
-  const left = Promise.withResolvers<void>();
-  socket.on('close', () => {
-    gone.abort();
-    left.resolve();
-  });
+  const { gone, left } = departureOf(socket);
   const frames = createTokenBucket(FRAMES);
   socket.on('message', (data, isBinary) => {
     // Drop frames before the session exists (platform specification, Ordering rule 1).
@@ -59,31 +53,23 @@ export async function serveSttConnection(socket: WebSocket, options: SttConnecti
       cutOff(outlet, session, 'Too many frames. Send fewer per second.');
     }
   });
-  keepAlive(socket, times, gone.signal);
+  keepAlive(socket, times, gone);
   outlet.send({ type: 'connecting', message: 'Checking credentials.', timestamp: Date.now() });
 
   try {
     const admitted = await admitToSocket(options.credentials, { ...options, scope: 'stt:write' });
     await using _slot = await context.limits.acquireSlot({ userId: admitted.principal.userId, kind: 'stt' });
-    if (gone.signal.aborted) return;
+    if (gone.aborted) return;
     if (closing.aborted) throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Reconnect shortly.');
     welcome(outlet, admitted, context.liveStt);
     session = openSession(outlet, admitted, context);
-    endSessionOnAbort(session, { ...options, admitted, gone: gone.signal });
+    endSessionOnAbort(session, { ...options, admitted, gone });
     await session.ended;
   } catch (error) {
-    refuse(error);
+    closeWithRefusal(outlet, error, { logger: context.logger, failure: 'live transcription failed' });
   }
   // The ws library terminates a client that does not answer the close.
-  await left.promise;
-
-  function refuse(error: unknown): void {
-    const refusal = toRefusal(error);
-    if (refusal.status === 500) context.logger.error({ err: refusal.cause ?? refusal }, 'live transcription failed');
-    const message = errorMessageOf(refusal);
-    outlet.send(message);
-    outlet.close(refusal.code === 'SHUTTING_DOWN' ? 1012 : refusal.status < 500 ? 1008 : 1011, message.code);
-  }
+  await left;
 }
 
 function welcome(outlet: Outlet, { principal, availableNano }: Admitted, liveStt: LiveStt): void {

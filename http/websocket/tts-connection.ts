@@ -7,12 +7,14 @@ import type { HttpContext } from '../context.ts';
 import { abortWithCredentials } from '../credential-watch.ts';
 import { toRefusal } from '../refusals.ts';
 import { UnknownMessageType } from './client-messages.ts';
+import { departureOf } from './departure.ts';
 import { type KeepAliveTimes, keepAlive } from './keep-alive.ts';
 import { createOutlet, type Outlet } from './outlet.ts';
 import {
   type AdmissionContext,
   type Admitted,
   admitToSocket,
+  closeWithRefusal,
   errorMessageOf,
   type SocketCredentials,
 } from './socket-admission.ts';
@@ -46,19 +48,11 @@ const IDLE_MS = 300_000;
 export async function serveTtsConnection(socket: WebSocket, options: TtsConnectionOptions): Promise<void> {
   const { context, closing, times } = options;
   const outlet = createOutlet(socket);
-  const gone = new AbortController();
-  const left = Promise.withResolvers<void>();
-  socket.on('error', () => {
-    // The ws library closes the connection after a violation of RFC 6455 or an oversized frame.
-  });
-  socket.on('close', () => {
-    gone.abort();
-    left.resolve();
-  });
+  const { gone, left } = departureOf(socket);
   let audioAtMs = Number.NEGATIVE_INFINITY;
   // The client may play the audio before it reads on.
   const mayPlay = () => performance.now() - audioAtMs < context.stallTimeoutMs;
-  keepAlive(socket, times, gone.signal, () => (mayPlay() ? context.stallTimeoutMs : 0));
+  keepAlive(socket, times, gone, () => (mayPlay() ? context.stallTimeoutMs : 0));
   const onAudioSent = () => {
     audioAtMs = performance.now();
   };
@@ -67,24 +61,16 @@ export async function serveTtsConnection(socket: WebSocket, options: TtsConnecti
     const admitted = await admitToSocket(options.credentials, { ...options, scope: 'tts:write' });
     await using _slot = await context.limits.acquireSlot({ userId: admitted.principal.userId, kind: 'tts' });
     const speech = await openSpeech(socket, { context, outlet, query, admitted, onAudioSent });
-    if (gone.signal.aborted) return;
+    if (gone.aborted) return;
     if (closing.aborted) throw shuttingDown();
     outlet.send(metadataOf(query, admitted));
-    await converse(speech, { ...options, socket, outlet, admitted, gone: gone.signal });
+    await converse(speech, { ...options, socket, outlet, admitted, gone });
     outlet.close(closing.aborted ? 1012 : 1000, closing.aborted ? 'SHUTTING_DOWN' : '');
   } catch (error) {
-    refuse(error);
+    closeWithRefusal(outlet, error, { logger: context.logger, failure: 'streamed synthesis failed' });
   }
   // The ws library terminates a client that does not answer the close.
-  await left.promise;
-
-  function refuse(error: unknown): void {
-    const refusal = toRefusal(error);
-    if (refusal.status === 500) context.logger.error({ err: refusal.cause ?? refusal }, 'streamed synthesis failed');
-    const message = errorMessageOf(refusal);
-    outlet.send(message);
-    outlet.close(refusal.code === 'SHUTTING_DOWN' ? 1012 : refusal.status < 500 ? 1008 : 1011, message.code);
-  }
+  await left;
 }
 
 function metadataOf({ voiceId, format }: TtsQuery, { availableNano }: Admitted) {
