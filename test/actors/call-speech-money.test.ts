@@ -3,7 +3,7 @@ import { walletOf } from '../../storage/ledger.ts';
 import { type CallRow, getCallById, settleCall } from '../../storage/queries/calls.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
 import { recordMoves } from '../storage/record-moves.ts';
-import { later, NOW } from '../storage/seed.ts';
+import { NOW, settlement } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import { seedCaller } from './seeds.ts';
 
@@ -95,22 +95,7 @@ async function callWithSpeech(
 }
 
 async function settle({ callId }: CallRow, talkSeconds: number, legSeconds = 0) {
-  const at = later(talkSeconds * 1000);
-  const ending = { leg: null, hangupCause: 'NORMAL_CLEARING', error: null, errorDetail: null } as const;
-  const last = { event: 'call.completed', state: 'completed', leg: null, sipStatus: null, detail: null, at } as const;
-  return await settleCall(database.sql, {
-    ownerBoot: 'boot-1',
-    ...ending,
-    callId,
-    move: { ...last, hangupCause: ending.hangupCause },
-    terminalEvent: 'call.completed',
-    answerTime: NOW,
-    endTime: at,
-    talkSeconds,
-    legSeconds,
-    totalSeconds: talkSeconds,
-    ...{ quality: null, recordingId: null, recordingStatus: null, delivery: null },
-  });
+  return await settleCall(database.sql, settlement(callId, { talkSeconds, legSeconds }));
 }
 
 async function wallet({ workspaceId }: CallRow) {

@@ -14,7 +14,7 @@ import {
 import { deliveriesOfCall } from '../../storage/queries/deliveries.ts';
 import { createRecording, getRecording, updateRecording } from '../../storage/queries/recordings.ts';
 import { addSegment, getTranscript, openTranscript } from '../../storage/queries/transcripts.ts';
-import { later, NOW, USD } from '../storage/seed.ts';
+import { later, NOW, settlement, USD } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import { createFakeDeliverer, createFakeDesk, createTestLogger, FakeSip } from './fakes.ts';
 import { type Caller, moveTo, seedCaller } from './seeds.ts';
@@ -99,13 +99,14 @@ describe('reconciliation after an earlier boot', () => {
     await storeLegHandle(database.sql, { callId, boot, leg: 'agent', handle });
     const cause = { hangupCause: 'NORMAL_TEMPORARY_FAILURE', leg: null } as const;
     const at = later(50_000);
-    await settleCall(database.sql, {
-      ...{ ...cause, callId, ownerBoot: boot, keepsLegHandles: true, delivery: null, quality: null },
-      move: { ...cause, event: 'call.temporaryfailed', state: 'failed', sipStatus: null, at, detail: null },
-      ...{ terminalEvent: 'call.temporaryfailed', error: 'sip_connection_lost', errorDetail: null },
-      ...{ answerTime: null, endTime: at, talkSeconds: 0, legSeconds: 0, totalSeconds: 50 },
-      ...{ recordingId: null, recordingStatus: null },
-    });
+    await settleCall(
+      database.sql,
+      settlement(callId, {
+        ...{ ...cause, ownerBoot: boot, keepsLegHandles: true, error: 'sip_connection_lost' },
+        move: { ...cause, event: 'call.temporaryfailed', state: 'failed', sipStatus: null, at, detail: null },
+        ...{ terminalEvent: 'call.temporaryfailed', answerTime: null, endTime: at, totalSeconds: 50 },
+      }),
+    );
     node.sip.become('disconnected');
     await node.reconcile();
     expect(node.sip.ended).toEqual([handle]);

@@ -8,7 +8,7 @@ import {
 } from '../../storage/queries/calls.ts';
 import { createRecording, updateRecording } from '../../storage/queries/recordings.ts';
 import { recordMoves } from '../storage/record-moves.ts';
-import { admission, later, NOW } from '../storage/seed.ts';
+import { admission, later, NOW, settlement } from '../storage/seed.ts';
 import type { HttpFixture, Member } from './fixture.ts';
 
 /** A stored `pending` call of the member, without a dialer. */
@@ -45,25 +45,14 @@ export async function finish(
   { recordingId = null, quality = null }: Partial<Pick<SettleCallInput, 'recordingId' | 'quality'>> = {},
 ): Promise<void> {
   const move = { event: 'call.not_answered', state: 'failed', leg: 'agent', sipStatus: 486 } as const;
-  await settleCall(sql, {
-    callId,
-    ownerBoot: 'boot-1',
+  const end = settlement(callId, {
     move: { ...move, hangupCause: 'USER_BUSY', at: later(2000), detail: null },
-    terminalEvent: 'call.not_answered',
-    hangupCause: 'USER_BUSY',
-    leg: 'agent',
-    error: 'USER_BUSY',
-    errorDetail: 'The agent was busy.',
-    answerTime: null,
-    endTime: later(2000),
-    talkSeconds: 0,
-    legSeconds: 0,
-    totalSeconds: 2,
-    quality,
-    recordingId,
-    recordingStatus: recordingId === null ? null : 'processing',
-    delivery: null,
+    ...{ terminalEvent: 'call.not_answered', hangupCause: 'USER_BUSY', leg: 'agent' },
+    ...{ error: 'USER_BUSY', errorDetail: 'The agent was busy.' },
+    ...{ answerTime: null, endTime: later(2000), totalSeconds: 2 },
+    ...{ quality, recordingId, recordingStatus: recordingId === null ? null : 'processing' },
   });
+  await settleCall(sql, end);
 }
 
 /** A finished call of the member with an uploaded recording in the object store. */

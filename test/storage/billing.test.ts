@@ -2,12 +2,12 @@ import { expect, it } from 'vitest';
 import type { Sql } from '../../storage/database.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import { costOf, DEFAULT_PRICES, priceBookOf, setPrice } from '../../storage/price-book.ts';
-import { admitCall, type SettleCallInput, settleCall } from '../../storage/queries/calls.ts';
+import { admitCall, settleCall } from '../../storage/queries/calls.ts';
 import { collectRent, numbersWithRentDue } from '../../storage/queries/number-rent.ts';
 import { listNumbers, releaseNumber, rentNumber } from '../../storage/queries/numbers.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
 import { onEveryServer } from './every-server.ts';
-import { admission, later, NOW, seedTrunk, seedWorkspace, USD } from './seed.ts';
+import { admission, later, NOW, seedTrunk, seedWorkspace, settlement, USD } from './seed.ts';
 
 const PAGE = { page: 1, limit: 100 };
 
@@ -42,7 +42,7 @@ onEveryServer('billing', (database) => {
     await seedTrunk(sql, { workspaceId });
     const input = admission({ workspaceId, createdByUserId: userId });
     const { call } = await admitCall(sql, input);
-    await settleCall(sql, completion(call.callId, 90));
+    await settleCall(sql, settlement(call.callId, { talkSeconds: 90 }));
     const { rows } = await listUsage(sql, { workspaceId }, PAGE);
     expect(rows).toMatchObject([
       {
@@ -67,7 +67,7 @@ onEveryServer('billing', (database) => {
     await seedTrunk(sql, { workspaceId });
     const first = await admitCall(sql, admission({ workspaceId }));
     await expect(admitCall(sql, admission({ workspaceId }))).rejects.toMatchObject({ code: 'RECHARGE_REQUIRED' });
-    await settleCall(sql, completion(first.call.callId, 3_000));
+    await settleCall(sql, settlement(first.call.callId, { talkSeconds: 3_000 }));
     const { rows } = await listUsage(sql, { workspaceId, status: 'partial' }, PAGE);
     expect(rows).toMatchObject([{ amountNano: 100_000_000n, quantity: 50, balanceAfterNano: 0n }]);
   });
@@ -76,7 +76,7 @@ onEveryServer('billing', (database) => {
     const { sql, workspaceId } = await ready();
     await seedTrunk(sql, { workspaceId });
     const { call } = await admitCall(sql, admission({ workspaceId }));
-    await settleCall(sql, completion(call.callId, 0));
+    await settleCall(sql, settlement(call.callId, { talkSeconds: 0 }));
     expect((await listUsage(sql, { workspaceId }, PAGE)).total).toBe(0);
   });
 
@@ -203,28 +203,4 @@ it('costOf prices a quantity, rounded up to whole nano-dollars', () => {
 
 async function setNumberPrice(sql: Sql, workspaceId: string, value: bigint): Promise<void> {
   await setPrice(sql, { scope: { workspaceId }, item: 'number', value, now: NOW });
-}
-
-function completion(callId: string, talkSeconds: number): SettleCallInput {
-  const at = later(talkSeconds * 1_000);
-  const move = { event: 'call.completed', state: 'completed', leg: null, sipStatus: null, hangupCause: null } as const;
-  return {
-    callId,
-    ownerBoot: 'boot-1',
-    move: { ...move, at, detail: null },
-    terminalEvent: 'call.completed',
-    hangupCause: 'NORMAL_CLEARING',
-    leg: null,
-    error: null,
-    errorDetail: null,
-    answerTime: NOW,
-    endTime: at,
-    talkSeconds,
-    legSeconds: 0,
-    totalSeconds: talkSeconds,
-    quality: null,
-    recordingId: null,
-    recordingStatus: null,
-    delivery: null,
-  };
 }

@@ -6,7 +6,7 @@ import { type AdmitCallInput, admitCall, requireRoomForLeg, settleCall } from '.
 import { addToDoNotCall, onDoNotCall } from '../../storage/queries/do-not-call.ts';
 import { onEveryServer } from './every-server.ts';
 import { recordMoves } from './record-moves.ts';
-import { admission, later, NOW, seedTrunk, seedWorkspace } from './seed.ts';
+import { admission, later, NOW, seedTrunk, seedWorkspace, settlement } from './seed.ts';
 
 const AGENT = '+919810000001';
 const CUSTOMER = '+919810000002';
@@ -248,15 +248,5 @@ onEveryServer('call permission', (database) => {
 });
 
 function ended(callId: string, at: Date) {
-  return {
-    callId,
-    ownerBoot: 'boot-1',
-    move: {
-      ...{ event: 'call.completed', state: 'completed' as const, leg: null, sipStatus: null, detail: null, at },
-      hangupCause: 'NORMAL_CLEARING',
-    },
-    ...{ terminalEvent: 'call.completed' as const, hangupCause: 'NORMAL_CLEARING', leg: null, error: null },
-    ...{ errorDetail: null, answerTime: at, endTime: at, legSeconds: 0, totalSeconds: 60, quality: null },
-    ...{ recordingId: null, recordingStatus: null, delivery: null },
-  };
+  return settlement(callId, { answerTime: at, endTime: at, totalSeconds: 60 });
 }

@@ -6,7 +6,7 @@ import { getCallById, settleCall } from '../../storage/queries/calls.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
 import { seedCaller } from '../actors/seeds.ts';
 import { onEveryServer } from './every-server.ts';
-import { later, NOW } from './seed.ts';
+import { NOW, settlement } from './seed.ts';
 
 /** 15 USD per million characters. */
 const CHARACTER_NANO = 15_000n;
@@ -71,18 +71,7 @@ onEveryServer('text playback in a call', (database) => {
   it('appears on the bill of the call beside the talk', async () => {
     const { sql, row, play } = await setUp(1_000_000_000n);
     await play('play_1', 20);
-    const settled = await settleCall(sql, {
-      ownerBoot: 'boot-1',
-      callId: row.callId,
-      move: {
-        ...{ event: 'call.completed', state: 'completed', leg: null, sipStatus: null, detail: null },
-        ...{ hangupCause: 'NORMAL_CLEARING', at: later(10_000) },
-      },
-      terminalEvent: 'call.completed',
-      ...{ hangupCause: 'NORMAL_CLEARING', leg: null, error: null, errorDetail: null, answerTime: NOW },
-      ...{ endTime: later(10_000), talkSeconds: 10, legSeconds: 0, totalSeconds: 10, quality: null },
-      ...{ recordingId: null, recordingStatus: null, delivery: null },
-    });
+    const settled = await settleCall(sql, settlement(row.callId, { talkSeconds: 10 }));
     expect(settled?.call).toMatchObject({ speechCostNano: 20n * CHARACTER_NANO, billingStatus: 'billed' });
   });
 });

@@ -20,7 +20,7 @@ import { rentNumber } from '../../storage/queries/numbers.ts';
 import { setDefaultCallerId, shareTrunk, updateTrunk } from '../../storage/queries/trunks.ts';
 import { onEveryServer } from './every-server.ts';
 import { recordMoves } from './record-moves.ts';
-import { admission, later, NOW, seedTrunk, seedWorkspace, USD } from './seed.ts';
+import { admission, later, NOW, seedTrunk, seedWorkspace, settlement, USD } from './seed.ts';
 
 const move = (overrides: Partial<CallMove>): CallMove => ({
   event: 'call.initiated',
@@ -33,26 +33,11 @@ const move = (overrides: Partial<CallMove>): CallMove => ({
   ...overrides,
 });
 
-const completion = (callId: string, overrides: Partial<SettleCallInput> = {}): SettleCallInput => ({
-  callId,
-  ownerBoot: 'boot-1',
-  move: move({ event: 'call.completed', state: 'completed', hangupCause: 'NORMAL_CLEARING', at: later(60_000) }),
-  terminalEvent: 'call.completed',
-  hangupCause: 'NORMAL_CLEARING',
-  leg: null,
-  error: null,
-  errorDetail: null,
-  answerTime: later(30_000),
-  endTime: later(60_000),
-  talkSeconds: 30,
-  legSeconds: 0,
-  totalSeconds: 60,
-  quality: null,
-  recordingId: null,
-  recordingStatus: null,
-  delivery: null,
-  ...overrides,
-});
+const completion = (callId: string, overrides: Partial<SettleCallInput> = {}): SettleCallInput =>
+  settlement(callId, {
+    ...{ answerTime: later(30_000), endTime: later(60_000), talkSeconds: 30, totalSeconds: 60 },
+    ...overrides,
+  });
 
 onEveryServer('calls', (database) => {
   async function ready(options: { balanceNano?: bigint; trunk?: Parameters<typeof seedTrunk>[1] } = {}) {

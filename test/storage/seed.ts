@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { SqlOrTx } from '../../storage/database.ts';
 import { topUp } from '../../storage/ledger.ts';
-import type { AdmitCallInput } from '../../storage/queries/calls.ts';
+import type { AdmitCallInput, SettleCallInput } from '../../storage/queries/calls.ts';
 import { verifyNumber } from '../../storage/queries/number-claims.ts';
 import { rentNumber } from '../../storage/queries/numbers.ts';
 import { type CreateTrunkInput, createTrunk, type TrunkRow } from '../../storage/queries/trunks.ts';
@@ -87,6 +87,19 @@ export function admission(overrides: Partial<AdmitCallInput> & { workspaceId: st
     ownerNode: 'node-1',
     ownerBoot: 'boot-1',
     now: NOW,
+    ...overrides,
+  };
+}
+
+/** The end of a call that has talked from `NOW` on. */
+export function settlement(callId: string, overrides: Partial<SettleCallInput> = {}): SettleCallInput {
+  const { talkSeconds = 0, hangupCause = 'NORMAL_CLEARING', endTime = later(talkSeconds * 1_000) } = overrides;
+  const last = { event: 'call.completed', state: 'completed', leg: null, sipStatus: null, detail: null } as const;
+  return {
+    ...{ callId, ownerBoot: 'boot-1', move: { ...last, hangupCause, at: endTime } },
+    ...{ terminalEvent: 'call.completed', hangupCause, leg: null, error: null, errorDetail: null },
+    ...{ answerTime: NOW, endTime, talkSeconds, legSeconds: 0, totalSeconds: talkSeconds },
+    ...{ quality: null, recordingId: null, recordingStatus: null, delivery: null },
     ...overrides,
   };
 }

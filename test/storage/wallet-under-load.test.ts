@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { growHold, walletOf } from '../../storage/ledger.ts';
 import { admitCall, type CallRow, settleCall } from '../../storage/queries/calls.ts';
 import * as fc from '../properties.ts';
-import { admission, later, NOW, seedTrunk, seedWorkspace } from './seed.ts';
+import { admission, seedTrunk, seedWorkspace, settlement } from './seed.ts';
 import { createTestDatabase, type TestDatabase } from './test-database.ts';
 
 let database: TestDatabase;
@@ -90,31 +90,5 @@ async function live(
 }
 
 function settle({ callId }: CallRow, talkSeconds: number) {
-  const at = later(talkSeconds * 1_000);
-  const ended = { terminalEvent: 'call.completed', hangupCause: 'NORMAL_CLEARING', leg: null } as const;
-  return settleCall(database.sql, {
-    ownerBoot: 'boot-1',
-    ...ended,
-    callId,
-    move: {
-      event: 'call.completed',
-      state: 'completed',
-      leg: null,
-      sipStatus: null,
-      hangupCause: null,
-      at,
-      detail: null,
-    },
-    error: null,
-    errorDetail: null,
-    answerTime: NOW,
-    endTime: at,
-    talkSeconds,
-    legSeconds: 0,
-    totalSeconds: talkSeconds,
-    quality: null,
-    recordingId: null,
-    recordingStatus: null,
-    delivery: null,
-  });
+  return settleCall(database.sql, settlement(callId, { talkSeconds }));
 }

@@ -2,11 +2,11 @@ import { expect, it } from 'vitest';
 import { createWebhookDesk } from '../../actors/webhooks/webhook-desk.actor.ts';
 import { inTransaction } from '../../storage/database.ts';
 import { legsAfter } from '../../storage/queries/call-legs.ts';
-import { admitCall, type CallMove, type SettleCallInput, settleCall } from '../../storage/queries/calls.ts';
+import { admitCall, type CallMove, settleCall } from '../../storage/queries/calls.ts';
 import type { WebhookEvent } from '../../storage/queries/webhook-events.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
 import { recordMoves } from '../storage/record-moves.ts';
-import { admission, later, NOW, seedTrunk, seedWorkspace } from '../storage/seed.ts';
+import { admission, later, NOW, seedTrunk, seedWorkspace, settlement } from '../storage/seed.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
 
 const PROGRESS = [
@@ -36,24 +36,16 @@ async function seedCall(subscriptions: readonly WebhookEvent[][]) {
   }
   const { call } = await admitCall(sql, admission({ workspaceId, referenceId: 'order-7', metadata: { order: 7 } }));
   const moves = PROGRESS.map((move, index) => ({ ...NOTHING, ...move, at: later(index) }));
-  const settlement: SettleCallInput = {
-    ...{
-      callId: call.callId,
-      ownerBoot: call.ownerBoot,
-      terminalEvent: 'call.completed',
-      hangupCause: 'NORMAL_CLEARING',
-      leg: 'customer',
-    },
+  const end = settlement(call.callId, {
+    ...{ ownerBoot: call.ownerBoot, leg: 'customer', answerTime: later(6), endTime: later(99), talkSeconds: 1 },
     move: { ...NOTHING, event: 'call.completed', state: 'completed', leg: 'customer', at: later(99) },
-    ...{ error: null, errorDetail: null, answerTime: later(6), endTime: later(99), talkSeconds: 1, legSeconds: 0 },
-    ...{ totalSeconds: 1, quality: null, recordingId: null, recordingStatus: null, delivery: null },
-  };
+  });
   const deliveries = async () =>
     (
       await sql<{ id: string; eventId: string; body: string; events: string[] }[]>`
         select d.*, s.events from deliveries d join webhook_subscriptions s on s.id = d.subscription_id`
     ).map((row) => ({ ...row, body: JSON.parse(row.body) }));
-  return { sql, call, moves, settlement, deliveries, [Symbol.asyncDispose]: () => database.drop() };
+  return { sql, call, moves, settlement: end, deliveries, [Symbol.asyncDispose]: () => database.drop() };
 }
 
 it('progress events of a call reach the webhooks that list them, with their sequence in the event log', async () => {
@@ -62,9 +54,9 @@ it('progress events of a call reach the webhooks that list them, with their sequ
     ['call.ringing'],
     ['stt.completed'],
   ]);
-  const { sql, call, moves, settlement } = seeded;
+  const { sql, call, moves, settlement: end } = seeded;
   const moved = await recordMoves(sql, call.callId, moves);
-  const settled = await settleCall(sql, settlement);
+  const settled = await settleCall(sql, end);
   const deliveries = await seeded.deliveries();
   const events = await sql`select event, event_id, sequence from call_events order by sequence`;
 
