@@ -3,8 +3,8 @@ import type { SrtpKeys, SrtpSuite } from '../../machines/events.ts';
 import { LegKeys } from '../../sip/leg-keys.ts';
 import { type CryptoLine, cryptoValuesOf, formatCrypto, MASTER_KEY_BYTES, readCrypto } from '../../sip/sdes.ts';
 import { buildAnswer, buildOffer, type LocalSession, type Reader, readAnswer, readOffer } from '../../sip/sdp.ts';
-import { SipError } from '../../sip/sip-error.ts';
 import * as fc from '../properties.ts';
+import { codeOf } from './thrown-code.ts';
 
 const SUITES = Object.keys(MASTER_KEY_BYTES) as SrtpSuite[];
 const KEY = 'WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz';
@@ -122,15 +122,6 @@ function expectSameKeys(ours: SrtpKeys | undefined, theirs: SrtpKeys | undefined
   expect(ours!.suite).toBe(theirs!.suite);
   expect(ours!.local.export()).toEqual(theirs!.remote.export());
   expect(ours!.remote.export()).toEqual(theirs!.local.export());
-}
-
-function codeOf(read: () => unknown): string {
-  try {
-    read();
-  } catch (error) {
-    return error instanceof SipError ? error.code : `not a SipError: ${String(error)}`;
-  }
-  return 'nothing thrown';
 }
 
 describe('SDES offer and answer', () => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { buildAnswer, buildOffer, type LocalSession, type Reader, readAnswer, readOffer } from '../../sip/sdp.ts';
 import { SipError } from '../../sip/sip-error.ts';
 import * as fc from '../properties.ts';
+import { codeOf } from './thrown-code.ts';
 
 const LOCAL: LocalSession = {
   host: '192.0.2.1',
@@ -19,15 +20,6 @@ const CONNECTION = 'c=IN IP4 198.51.100.9';
 
 function readRemoteMedia(text: string, reader: Reader) {
   return readAnswer(text, reader).media;
-}
-
-function codeOf(read: () => unknown): string {
-  try {
-    read();
-  } catch (error) {
-    return error instanceof SipError ? error.code : `not a SipError: ${String(error)}`;
-  }
-  return 'nothing thrown';
 }
 
 describe('SDP offer', () => {

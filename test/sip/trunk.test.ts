@@ -1,15 +1,6 @@
 import { expect, test } from 'vitest';
-import { SipError } from '../../sip/sip-error.ts';
 import { calledUri, nextHopOf, readTrunkUri, trunkUri } from '../../sip/trunk.ts';
-
-function codeOf(act: () => unknown): string {
-  try {
-    act();
-  } catch (error) {
-    return error instanceof SipError ? error.code : String(error);
-  }
-  return 'nothing thrown';
-}
+import { codeOf } from './thrown-code.ts';
 
 test('a TLS trunk names its transport, except with sips, which implies it', () => {
   expect(trunkUri({ sipUri: 'sip:carrier.example', transport: 'tls' })).toBe('sip:carrier.example;transport=tls');
