@@ -1,4 +1,3 @@
-import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { TandemError } from '../../machines/errors.ts';
 import { topUp } from '../../storage/ledger.ts';
@@ -11,9 +10,8 @@ let env: Record<string, string>;
 
 beforeAll(async () => {
   fixture = await createHttpFixture();
-  await fixture.app.listen({ host: '127.0.0.1', port: 0 });
-  const { port } = fixture.app.server.address() as AddressInfo;
-  env = { TANDEM_URL: `http://127.0.0.1:${port}`, TANDEM_API_KEY: fixture.owner.key };
+  const url = await fixture.app.listen({ host: '127.0.0.1', port: 0 });
+  env = { TANDEM_URL: url, TANDEM_API_KEY: fixture.owner.key };
   folder = await serverFolder();
   const { workspaceId } = fixture.owner;
   await topUp(fixture.sql, { workspaceId, amountNano: 10n ** 10n, paymentType: 'one_time', operationKey: 'chat-cli' });

@@ -1,4 +1,3 @@
-import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { topUp } from '../../storage/ledger.ts';
 import { eventually } from '../eventually.ts';
@@ -12,9 +11,8 @@ let fixture: HttpFixture;
 let env: Record<string, string>;
 beforeAll(async () => {
   fixture = await createHttpFixture();
-  await fixture.app.listen({ host: '127.0.0.1', port: 0 });
-  const { port } = fixture.app.server.address() as AddressInfo;
-  env = { TANDEM_URL: `http://127.0.0.1:${port}`, TANDEM_API_KEY: fixture.owner.key };
+  const url = await fixture.app.listen({ host: '127.0.0.1', port: 0 });
+  env = { TANDEM_URL: url, TANDEM_API_KEY: fixture.owner.key };
   await seedTrunk(fixture.sql, { workspaceId: fixture.owner.workspaceId, numbers: [NUMBER] });
 });
 afterAll(() => fixture[Symbol.asyncDispose]());

@@ -1,5 +1,4 @@
 import { writeFile } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { topUp } from '../../storage/ledger.ts';
@@ -14,9 +13,8 @@ let env: Record<string, string>;
 
 beforeAll(async () => {
   fixture = await createHttpFixture();
-  await fixture.app.listen({ host: '127.0.0.1', port: 0 });
-  const { port } = fixture.app.server.address() as AddressInfo;
-  env = { TANDEM_URL: `http://127.0.0.1:${port}`, TANDEM_API_KEY: fixture.owner.key };
+  const url = await fixture.app.listen({ host: '127.0.0.1', port: 0 });
+  env = { TANDEM_URL: url, TANDEM_API_KEY: fixture.owner.key };
   folder = await serverFolder();
   const { workspaceId } = fixture.owner;
   await topUp(fixture.sql, {

@@ -1,6 +1,5 @@
 import { readFileSync, rmSync, truncateSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -17,9 +16,8 @@ let file: string;
 let env: Record<string, string>;
 beforeAll(async () => {
   fixture = await createHttpFixture();
-  await fixture.app.listen({ host: '127.0.0.1', port: 0 });
-  const { port } = fixture.app.server.address() as AddressInfo;
-  env = { TANDEM_URL: `http://127.0.0.1:${port}`, TANDEM_API_KEY: fixture.owner.key };
+  const url = await fixture.app.listen({ host: '127.0.0.1', port: 0 });
+  env = { TANDEM_URL: url, TANDEM_API_KEY: fixture.owner.key };
   folder = await mkdtemp(join(tmpdir(), 'tandem-transcribe-'));
   file = join(folder, 'a "call".wav');
   await writeFile(file, Buffer.from(Array.from({ length: 300_000 }, (_, i) => i % 251)));

@@ -1,5 +1,4 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -12,9 +11,8 @@ let folder: string;
 let env: Record<string, string>;
 beforeAll(async () => {
   fixture = await createHttpFixture();
-  await fixture.app.listen({ host: '127.0.0.1', port: 0 });
-  const { port } = fixture.app.server.address() as AddressInfo;
-  env = { TANDEM_URL: `http://127.0.0.1:${port}`, TANDEM_API_KEY: fixture.owner.key };
+  const url = await fixture.app.listen({ host: '127.0.0.1', port: 0 });
+  env = { TANDEM_URL: url, TANDEM_API_KEY: fixture.owner.key };
   folder = await mkdtemp(join(tmpdir(), 'tandem-voices-'));
   await writeFile(join(folder, 'asha.wav'), 'RIFF');
 });

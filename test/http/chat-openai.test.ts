@@ -37,8 +37,7 @@ beforeAll(async () => {
     stallTimeoutMs: PATIENCE_MS,
     rateLimits: { concurrency: { llm: 2 } },
   });
-  await fixture.app.listen({ host: '127.0.0.1', port: 0 });
-  url = `http://127.0.0.1:${(fixture.app.server.address() as { port: number }).port}`;
+  url = await fixture.app.listen({ host: '127.0.0.1', port: 0 });
 });
 afterAll(() => fixture[Symbol.asyncDispose]());
 

@@ -1,4 +1,3 @@
-import type { AddressInfo } from 'node:net';
 import OpenAI, { toFile } from 'openai';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { TandemError } from '../../machines/errors.ts';
@@ -11,8 +10,7 @@ let client: OpenAI;
 let clientOf: (key: string) => OpenAI;
 beforeAll(async () => {
   fixture = await createHttpFixture();
-  await fixture.app.listen({ host: '127.0.0.1', port: 0 });
-  const baseURL = `http://127.0.0.1:${(fixture.app.server.address() as AddressInfo).port}/v1`;
+  const baseURL = `${await fixture.app.listen({ host: '127.0.0.1', port: 0 })}/v1`;
   clientOf = (apiKey) => new OpenAI({ baseURL, apiKey, maxRetries: 0 });
   client = clientOf(fixture.owner.key);
 });

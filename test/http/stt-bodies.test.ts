@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { TandemError } from '../../machines/errors.ts';
 import { eventually } from '../eventually.ts';
@@ -17,8 +17,7 @@ let url: string;
 let stored: { bytes: Buffer; mode: number };
 beforeAll(async () => {
   fixture = await createHttpFixture();
-  await fixture.app.listen({ host: '127.0.0.1', port: 0 });
-  url = `http://127.0.0.1:${(fixture.app.server.address() as AddressInfo).port}`;
+  url = await fixture.app.listen({ host: '127.0.0.1', port: 0 });
 });
 afterAll(() => fixture[Symbol.asyncDispose]());
 beforeEach(() => {

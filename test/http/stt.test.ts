@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,8 +17,7 @@ let fixture: HttpFixture;
 let url: string;
 beforeAll(async () => {
   fixture = await createHttpFixture({ bodyTimeoutMs: 100 });
-  await fixture.app.listen({ host: '127.0.0.1', port: 0 });
-  url = `http://127.0.0.1:${(fixture.app.server.address() as AddressInfo).port}`;
+  url = await fixture.app.listen({ host: '127.0.0.1', port: 0 });
 });
 afterAll(() => fixture[Symbol.asyncDispose]());
 beforeEach(() => {
