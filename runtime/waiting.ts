@@ -45,6 +45,19 @@ export async function pause(ms: number, { clock, signal }: { clock: Timers; sign
   await within(Promise.withResolvers<void>().promise, { ms, clock, signal });
 }
 
+/** Calls `work` soon, and again every `everyMs` without waiting for it, until the returned function is called. */
+export function tick(work: () => void, { everyMs, clock }: { everyMs: number; clock: Timers }): () => void {
+  let timer: unknown;
+  const callAfter = (delayMs: number) => {
+    timer = clock.setTimeout(() => {
+      callAfter(everyMs);
+      work();
+    }, delayMs);
+  };
+  callAfter(0);
+  return () => clock.clearTimeout(timer);
+}
+
 /**
  * Runs `work` now, and again `everyMs` after each end, until the signal aborts. Resolves after the last run.
  * @throws what the work throws, which ends the repetition

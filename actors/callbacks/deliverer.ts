@@ -2,6 +2,7 @@ import { createActor, fromPromise } from 'xstate';
 import type { AttemptResult, PostDeliveryInput } from '../../machines/delivery.machine.ts';
 import { deliveryMachine } from '../../machines/delivery.machine.ts';
 import { type Clock, type Moment, momentOf, systemClock } from '../../runtime/clock.ts';
+import { tick } from '../../runtime/waiting.ts';
 import type { ClaimedDelivery, DeliveryAttempt, DeliveryRow } from '../../storage/queries/deliveries.ts';
 import type { Resolve } from './dns-resolve.ts';
 import { createOriginLanes } from './origin-lanes.ts';
@@ -86,7 +87,7 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
     },
   });
   let worker: { close(): Promise<void> } | null = null;
-  let sweepTimer: unknown = null;
+  let stopSweeping = () => {};
   let looking: Promise<Promise<void>[]> | null = null;
   let closing: Promise<void> | null = null;
   let aborting = false;
@@ -228,15 +229,8 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
     return rows.filter((row) => !lanes.has(row.id)).map((row) => drive(row));
   }
 
-  function sweepAfter(delayMs: number): void {
-    sweepTimer = clock.setTimeout(() => {
-      sweepAfter(sweepIntervalMs);
-      void look();
-    }, delayMs);
-  }
-
   async function shutDown(drainMs: number): Promise<void> {
-    if (sweepTimer !== null) clock.clearTimeout(sweepTimer);
+    stopSweeping();
     lanes.close();
     const workerClosed = worker?.close();
     const abort = clock.setTimeout(() => {
@@ -252,7 +246,7 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
   return {
     async start() {
       worker = await jobs.work(handle, { concurrency: inAll });
-      sweepAfter(0);
+      stopSweeping = tick(() => void look(), { everyMs: sweepIntervalMs, clock });
     },
     enqueue: (deliveryId) => schedule(deliveryId, 0, 1),
     async sweep() {

@@ -3,6 +3,7 @@ import { type ActorRefFrom, createActor, fromPromise } from 'xstate';
 import type { JudgedSome } from '../../machines/judge-batch.machine.ts';
 import { judgeBatchMachine } from '../../machines/judge-batch.machine.ts';
 import type { Clock } from '../../runtime/clock.ts';
+import { tick } from '../../runtime/waiting.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { JobQueue } from '../../storage/jobs.ts';
 import {
@@ -57,7 +58,7 @@ export function createJudgeBatches(options: JudgeBatchesOptions): JudgeBatches {
   const closing = new AbortController();
   const now = () => new Date(clock.now());
   let worker: { close(): Promise<void> } | null = null;
-  let sweepTimer: unknown = null;
+  let stopSweeping = () => {};
 
   const machine = judgeBatchMachine.provide({
     actors: {
@@ -151,18 +152,11 @@ export function createJudgeBatches(options: JudgeBatchesOptions): JudgeBatches {
     }
   }
 
-  function sweepAfter(delayMs: number): void {
-    sweepTimer = clock.setTimeout(() => {
-      sweepAfter(sweepIntervalMs);
-      void look();
-    }, delayMs);
-  }
-
   return {
     async start() {
       // The job ends when its batch begins, so that no worker is occupied for an hour.
       worker = await jobs.work(async (batchId) => void takeTurn(batchId), { concurrency: AT_ONCE });
-      sweepAfter(0);
+      stopSweeping = tick(() => void look(), { everyMs: sweepIntervalMs, clock });
     },
     async enqueue(batchId) {
       await jobs.add(batchId, { delayMs: 0, attempt: 1 }).catch((error: unknown) => {
@@ -176,7 +170,7 @@ export function createJudgeBatches(options: JudgeBatchesOptions): JudgeBatches {
     async close() {
       if (closing.signal.aborted) return;
       closing.abort();
-      if (sweepTimer !== null) clock.clearTimeout(sweepTimer);
+      stopSweeping();
       for (const { actor } of running.values()) actor.send({ type: 'batch.released' });
       await Promise.all([worker?.close(), ...turns.values()]);
     },

@@ -1,5 +1,6 @@
 import { TandemError } from '../../machines/errors.ts';
 import type { Clock } from '../../runtime/clock.ts';
+import { tick } from '../../runtime/waiting.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { JobQueue, JobWorker } from '../../storage/jobs.ts';
 import { lastMemoryCharge } from '../../storage/queries/memory-charges.ts';
@@ -42,7 +43,7 @@ export function createMemoryWorker(options: MemoryWorkerOptions): MemoryWorker {
   const { concurrency = 4, sweepIntervalMs = 5_000 } = options;
   const running = new Map<string, Promise<void>>();
   let worker: JobWorker | null = null;
-  let sweepTimer: unknown = null;
+  let stopSweeping = () => {};
   let looking: Promise<void> | null = null;
   let closing: Promise<void> | null = null;
 
@@ -122,15 +123,8 @@ export function createMemoryWorker(options: MemoryWorkerOptions): MemoryWorker {
     for (const { id } of free) void drive(id);
   }
 
-  function sweepAfter(delayMs: number): void {
-    sweepTimer = clock.setTimeout(() => {
-      sweepAfter(sweepIntervalMs);
-      void look();
-    }, delayMs);
-  }
-
   async function shutDown(): Promise<void> {
-    if (sweepTimer !== null) clock.clearTimeout(sweepTimer);
+    stopSweeping();
     attempts.abortAll();
     await looking;
     attempts.abortAll();
@@ -141,7 +135,7 @@ export function createMemoryWorker(options: MemoryWorkerOptions): MemoryWorker {
   return {
     async start() {
       worker = await jobs.work(handle, { concurrency });
-      sweepAfter(0);
+      stopSweeping = tick(() => void look(), { everyMs: sweepIntervalMs, clock });
     },
 
     async enqueue(memoryIds) {
