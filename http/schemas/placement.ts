@@ -3,6 +3,7 @@ import type { PlaceCallRequest } from '../../actors/dialer.ts';
 import { type ErrorCode, TandemError } from '../../machines/errors.ts';
 import { isObject } from '../../runtime/is-object.ts';
 import { numberOfRawJson } from '../../storage/exact-json.ts';
+import { isUuid } from '../../storage/queries/identifiers.ts';
 import { BrowserEndpointSchema } from './endpoint.ts';
 import {
   CALLABLE_FORMATS,
@@ -74,7 +75,6 @@ const SECRET_LENGTH = { minLength: 16, maxLength: 256 };
 const URL_MAX_LENGTH = 2048;
 const REFERENCE_PATTERN = '^[A-Za-z0-9._:-]{1,128}$';
 export const REFERENCE = new RegExp(REFERENCE_PATTERN);
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 /** Documentation only: `parsePlacement` validates, because each field has its own error code. */
 export const PlacementSchema = Type.Object(
@@ -255,7 +255,7 @@ function readDid(body: Body): string | null {
 function readTrunkId(body: Body): string | null {
   if (!Object.hasOwn(body, 'outbound_trunk_id')) return null;
   const id = body.outbound_trunk_id;
-  if (typeof id === 'string' && UUID.test(id)) return id.toLowerCase();
+  if (typeof id === 'string' && isUuid(id)) return id.toLowerCase();
   return refuse('VALIDATION_FAILED', 'outbound_trunk_id', 'must be the UUID of a trunk');
 }
 

@@ -2,6 +2,7 @@ import type { JsonValue } from '../../runtime/frames.ts';
 import type { Recognizer } from '../recognizer.ts';
 import { serveEngine } from './engine-child.ts';
 import { BeginArgument } from './recognizer-calls.ts';
+import { samplesOf } from './samples-of.ts';
 
 /** A recognizer in the child. Its parent already knows the description. */
 export type ServedRecognizer = Omit<Recognizer, 'description' | 'beside'> & { beside?(): ServedRecognizer };
@@ -27,7 +28,7 @@ export function serveRecognizer(create: (argument: unknown) => Promise<ServedRec
         return null;
       },
       async write(place, body) {
-        await at(place).write(toSamples(body));
+        await at(place).write(samplesOf(body));
         return null;
       },
       async pause(place) {
@@ -46,13 +47,6 @@ export function serveRecognizer(create: (argument: unknown) => Promise<ServedRec
       },
     };
   });
-}
-
-/** A copy, because the body lies in the pipe's buffer, rarely at an even address. */
-function toSamples(body: Buffer): Int16Array<ArrayBuffer> {
-  const samples = new Int16Array(body.byteLength / Int16Array.BYTES_PER_ELEMENT);
-  new Uint8Array(samples.buffer).set(body);
-  return samples;
 }
 
 /** The type checker does not accept interfaces as JsonValue; these contain nothing else. */

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Resampler } from '../../media/dsp/resample.ts';
+import { roundedSamples } from '../../media/dsp/rounded-samples.ts';
 import type { Delivery } from './delivery.ts';
 import { createSpeechEffects, type SpeechEffects } from './output/speech-effects.ts';
 
@@ -73,7 +74,7 @@ export class SpeechLine {
   #endResampler(output: Int16Array[]): void {
     if (this.#resampler !== null) {
       this.#reserve(0, this.#resampler);
-      output.push(toSamples(this.#resampled, this.#resampler.flush(this.#resampled)));
+      output.push(roundedSamples(this.#resampled, this.#resampler.flush(this.#resampled)));
     }
     this.#resampler = null;
   }
@@ -82,24 +83,15 @@ export class SpeechLine {
     if (samples.length === 0) return;
     const resampler = this.#resampler;
     if (resampler === null) {
-      output.push(toSamples(samples, samples.length));
+      output.push(roundedSamples(samples, samples.length));
       return;
     }
     this.#reserve(samples.length, resampler);
-    output.push(toSamples(this.#resampled, resampler.process(samples, samples.length, this.#resampled)));
+    output.push(roundedSamples(this.#resampled, resampler.process(samples, samples.length, this.#resampled)));
   }
 
   #reserve(inputSamples: number, resampler: Resampler): void {
     const bound = resampler.outputBound(inputSamples);
     if (this.#resampled.length < bound) this.#resampled = new Float32Array(2 * bound);
   }
-}
-
-/** A rounded copy of the first `count`. */
-function toSamples(values: Float32Array, count: number): Int16Array {
-  const samples = new Int16Array(count);
-  for (let index = 0; index < count; index++) {
-    samples[index] = Math.max(-32768, Math.min(32767, Math.round(values[index]!)));
-  }
-  return samples;
 }

@@ -1,4 +1,5 @@
 import { Resampler } from '../../../media/dsp/resample.ts';
+import { roundedSamples } from '../../../media/dsp/rounded-samples.ts';
 import { type Clause, type SpokenBlock, type Synthesizer, SynthesizerError } from '../../synthesizer.ts';
 import { clauseText, isSpeakable, silentBlock } from '../clause-text.ts';
 import { AudioAnswer } from './audio-answer.ts';
@@ -102,18 +103,12 @@ class RateConverter {
   convert(samples: Int16Array<ArrayBuffer>): Int16Array<ArrayBuffer> {
     if (this.#resampler === null) return samples;
     const output = new Float32Array(this.#resampler.outputBound(samples.length));
-    return toSamples(output, this.#resampler.process(Float32Array.from(samples), samples.length, output));
+    return roundedSamples(output, this.#resampler.process(Float32Array.from(samples), samples.length, output));
   }
 
   finish(): Int16Array<ArrayBuffer> {
     if (this.#resampler === null) return new Int16Array(0);
     const output = new Float32Array(this.#resampler.outputBound(this.#resampler.inputRateHz));
-    return toSamples(output, this.#resampler.flush(output));
+    return roundedSamples(output, this.#resampler.flush(output));
   }
-}
-
-function toSamples(values: Float32Array, count: number): Int16Array<ArrayBuffer> {
-  const samples = new Int16Array(count);
-  for (let at = 0; at < count; at++) samples[at] = Math.max(-32_768, Math.min(32_767, Math.round(values[at]!)));
-  return samples;
 }
