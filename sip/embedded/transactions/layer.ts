@@ -12,7 +12,7 @@ import {
 } from '../../message/index.ts';
 import type { Clock } from '../clock.ts';
 import type { SipTimers } from '../sip-timers.ts';
-import { type Network, type Remote, remoteKey, responseRemote } from '../transport/remote.ts';
+import { type Network, type Remote, remoteKey, responseRemote, type SentOver } from '../transport/remote.ts';
 import { type ClientOptions, ClientTransaction } from './client.ts';
 import { type InviteClientOptions, InviteClientTransaction } from './invite-client.ts';
 import { InviteServerTransaction } from './invite-server.ts';
@@ -52,6 +52,9 @@ interface ResponseHandler {
 interface Outgoing {
   transaction: InviteClientTransaction | ClientTransaction;
   remote: Remote;
+  /** Connection of the last message; null over UDP. */
+  sentOver: SentOver | null;
+  isSentAgain: boolean;
 }
 
 /** Owns all transactions and matches messages to them (RFC 3261 §17.1.3, §17.2.3). */
@@ -73,7 +76,7 @@ export class TransactionLayer {
     const transaction: InviteClientTransaction = new InviteClientTransaction({
       ...this.#common(remote),
       request,
-      send: (message) => this.send(message, remote, () => transaction.transportFailed()),
+      send: (message) => this.#transmit(outgoing, message),
       onResponse: (response) => handlers.onResponse(response, this.#responseSource ?? remote),
       onFailure: (why) => this.#failed(remote, why, handlers),
       onCancellable: handlers.onCancellable,
@@ -82,7 +85,8 @@ export class TransactionLayer {
         handlers.onTerminated();
       },
     });
-    this.#outgoing.set(key, { transaction, remote });
+    const outgoing: Outgoing = { transaction, remote, sentOver: null, isSentAgain: false };
+    this.#outgoing.set(key, outgoing);
     return transaction;
   }
 
@@ -91,18 +95,19 @@ export class TransactionLayer {
     const transaction: ClientTransaction = new ClientTransaction({
       ...this.#common(remote),
       request,
-      send: (message) => this.send(message, remote, () => transaction.transportFailed()),
+      send: (message) => this.#transmit(outgoing, message),
       onResponse: (response) => handlers.onResponse(response, this.#responseSource ?? remote),
       onFailure: (why) => this.#failed(remote, why, handlers),
       onTerminated: () => this.#outgoing.delete(key),
     });
-    this.#outgoing.set(key, { transaction, remote });
+    const outgoing: Outgoing = { transaction, remote, sentOver: null, isSentAgain: false };
+    this.#outgoing.set(key, outgoing);
     return transaction;
   }
 
   /** Sends outside any transaction: the ACK of a 2xx, or the rejection of a malformed request. */
-  send(message: SipMessage, remote: Remote, onFailure: () => void = () => {}): void {
-    this.#options.network.send(serializeMessage(message), remote, onFailure);
+  send(message: SipMessage, remote: Remote, onFailure: () => void = () => {}): SentOver | null {
+    return this.#options.network.send(serializeMessage(message), remote, onFailure);
   }
 
   isAwaited(response: SipResponse): boolean {
@@ -155,9 +160,12 @@ export class TransactionLayer {
 
   unreachable(remote: Remote): void {
     const key = remoteKey(remote);
-    for (const { transaction, remote: other } of [...this.#outgoing.values()]) {
-      const unanswered = transaction.state === 'calling' || transaction.state === 'trying';
-      if (unanswered && remoteKey(other) === key) transaction.transportFailed();
+    for (const outgoing of [...this.#outgoing.values()]) {
+      const isLost =
+        remote.connectionId === null
+          ? remoteKey(outgoing.remote) === key
+          : outgoing.remote.transport === remote.transport && outgoing.sentOver?.connectionId === remote.connectionId;
+      if (isLost && isUnanswered(outgoing)) this.#transportFailed(outgoing);
     }
   }
 
@@ -171,6 +179,24 @@ export class TransactionLayer {
 
   dump(): { outgoing: number; incoming: number } {
     return { outgoing: this.#outgoing.size, incoming: this.#incoming.size };
+  }
+
+  #transmit(outgoing: Outgoing, message: SipMessage): void {
+    const sentOver = this.send(message, outgoing.remote, () => {
+      if (outgoing.sentOver === sentOver) this.#transportFailed(outgoing);
+    });
+    outgoing.sentOver = sentOver;
+  }
+
+  /**
+   * An established connection may close while a request is on its way to it, so the request is sent once more, over a
+   * new one. Its branch is the same: a peer that did receive it takes it for a retransmission (RFC 3261 §17.2.3).
+   */
+  #transportFailed(outgoing: Outgoing): void {
+    if (isUnanswered(outgoing) && outgoing.sentOver?.isReused && !outgoing.isSentAgain) {
+      outgoing.isSentAgain = true;
+      this.#transmit(outgoing, outgoing.transaction.request);
+    } else outgoing.transaction.transportFailed();
   }
 
   #failed(remote: Remote, why: 'timeout' | 'transport', handlers: Pick<ClientOptions, 'onFailure'>): void {
@@ -219,6 +245,11 @@ export class TransactionLayer {
   #common(remote: Remote): { reliable: boolean; clock: Clock; timers: SipTimers } {
     return { reliable: remote.transport !== 'udp', clock: this.#options.clock, timers: this.#options.timers };
   }
+}
+
+/** Not even a provisional response has arrived. */
+function isUnanswered({ transaction }: Outgoing): boolean {
+  return transaction.state === 'calling' || transaction.state === 'trying';
 }
 
 function outgoingKey(message: SipMessage): string {

@@ -64,8 +64,10 @@ export async function openNetwork(options: NetworkOptions): Promise<OpenNetwork>
     }
   };
 
-  const unreachable = (transport: TransportName) => (host: string, port: number) =>
-    contained(() => options.listener.onUnreachable({ transport, host, port, connectionId: null }));
+  const unreachable =
+    (transport: TransportName) =>
+    (host: string, port: number, connectionId: number | null = null): void =>
+      contained(() => options.listener.onUnreachable({ transport, host, port, connectionId }));
 
   const wantsUdp = options.transports.includes('udp');
   const wantsTcp = options.transports.includes('tcp');
@@ -103,11 +105,12 @@ export async function openNetwork(options: NetworkOptions): Promise<OpenNetwork>
         // Responses to forged sources must not cost a socket each.
         const wantsErrors = bytes.toString('latin1', 0, 4) !== 'SIP/';
         udp.send({ bytes, host: remote.host, port: remote.port, wantsErrors, onFailure });
-      } else {
-        const streams = remote.transport === 'tcp' ? tcp : tls;
-        if (streams && remote.transport !== 'udp') streams.send(bytes, remote, onFailure);
-        else setImmediate(onFailure);
+        return null;
       }
+      const streams = remote.transport === 'tcp' ? tcp : tls;
+      if (streams && remote.transport !== 'udp') return streams.send(bytes, remote, onFailure);
+      setImmediate(onFailure);
+      return null;
     },
     distrust(remote) {
       if (remote.transport === 'tcp') tcp?.distrust(remote);

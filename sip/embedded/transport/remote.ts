@@ -22,10 +22,17 @@ export interface Remote {
   name?: string;
 }
 
+/** The TCP or TLS connection that a message was written to. */
+export interface SentOver {
+  connectionId: number;
+  /** It was established before, so the peer may have closed it already. */
+  isReused: boolean;
+}
+
 /** The network port of the SIP core. */
 export interface Network {
-  /** Calls `onFailure` at most once, always asynchronously. */
-  send(bytes: Buffer, remote: Remote, onFailure: () => void): void;
+  /** Calls `onFailure` at most once, always asynchronously. Returns null without a connection. */
+  send(bytes: Buffer, remote: Remote, onFailure: () => void): SentOver | null;
   /** A peer did not respond: its connection may be dead, so the next request opens another one. */
   distrust(remote: Remote): void;
 }
@@ -34,7 +41,7 @@ export interface NetworkListener {
   onMessage(message: SipMessage, source: Remote): void;
   /** Whether a message belongs to a call or a request of ours. */
   isExpected(message: SipMessage): boolean;
-  /** The port is closed (ICMP), or the connection was: pending requests to it are lost. */
+  /** The port is closed (ICMP), or this connection was: pending requests over it are lost. */
   onUnreachable(remote: Remote): void;
 }
 

@@ -3,7 +3,7 @@ import net from 'node:net';
 import tls from 'node:tls';
 import { SipParseError, StreamFramer } from '../../message/index.ts';
 import { type Clock, systemClock } from '../clock.ts';
-import type { Remote } from './remote.ts';
+import type { Remote, SentOver } from './remote.ts';
 import type { TlsSecurity } from './tls-security.ts';
 
 export interface TcpTransportOptions {
@@ -13,8 +13,8 @@ export interface TcpTransportOptions {
   security?: TlsSecurity;
   /** TLS: a peer did not prove its name, or aborted the handshake. */
   onUntrusted?: (name: string, reason: string) => void;
-  /** The last connection to a peer was closed: pending requests over it are lost. */
-  onClosed?: (host: string, port: number) => void;
+  /** A connection was closed: pending requests over it are lost. */
+  onClosed?: (host: string, port: number, connectionId: number) => void;
   onFrame: (bytes: Buffer, host: string, port: number, connectionId: number) => void;
 }
 
@@ -27,7 +27,7 @@ export interface TcpTransport {
    */
   distrust(remote: Pick<Remote, 'host' | 'port'>): void;
   /** Uses the connection with that id if open, else one to that address and name, else a new one. */
-  send(bytes: Buffer, remote: Omit<Remote, 'transport'>, onFailure: () => void): void;
+  send(bytes: Buffer, remote: Omit<Remote, 'transport'>, onFailure: () => void): SentOver | null;
   close(): Promise<void>;
   dump(): unknown;
 }
@@ -39,6 +39,8 @@ interface Connection {
   /** Lookup key for requests; null for inbound TLS connections, whose name is not proven. */
   key: string | null;
   socket: net.Socket;
+  /** Accepted, or connected with its handshake done. */
+  isEstablished: boolean;
   /** Monotonic time of the last message; null before the first. */
   receivedAtMs: number | null;
   /** Deadline of the current message, or of a stranger's first one. */
@@ -63,7 +65,8 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
       return;
     }
     const { remoteAddress: host = '', remotePort: port = 0 } = socket;
-    startDeadline(adopt(socket, { host, port, key: security ? null : keyOf({ host, port }) }));
+    const key = security ? null : keyOf({ host, port });
+    startDeadline(adopt(socket, { host, port, key, isEstablished: true }));
   };
   const server = createServer(security, accept);
   if (server) {
@@ -88,7 +91,7 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
     connection.deadline = null;
   }
 
-  function adopt(socket: net.Socket, peer: Pick<Connection, 'host' | 'port' | 'key'>): Connection {
+  function adopt(socket: net.Socket, peer: Pick<Connection, 'host' | 'port' | 'key' | 'isEstablished'>): Connection {
     const state = { receivedAtMs: null, deadline: null, failures: new Set<() => void>() };
     const connection: Connection = { id: nextId++, ...peer, socket, ...state };
     connections.set(connection.id, connection);
@@ -103,14 +106,12 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
       clearDeadline(connection);
       connections.delete(connection.id);
       if (connection.key !== null && byAddress.get(connection.key) === connection) byAddress.delete(connection.key);
-      for (const fail of connection.failures) fail();
-      if (!closed && !hasConnectionTo(connection)) options.onClosed?.(connection.host, connection.port);
+      const failures = [...connection.failures];
+      connection.failures.clear();
+      for (const fail of failures) fail();
+      if (!closed) options.onClosed?.(connection.host, connection.port, connection.id);
     });
     return connection;
-  }
-
-  function hasConnectionTo({ host, port }: Connection): boolean {
-    return [...byAddress.values()].some((each) => each.host === host && each.port === port);
   }
 
   function readChunk(framer: StreamFramer, chunk: Buffer, connection: Connection): void {
@@ -142,18 +143,31 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
     const { host, port } = remote;
     const key = keyOf(remote);
     const existing = byAddress.get(key);
-    if (existing) return existing;
-    if (!security) return adopt(net.connect({ host, port, noDelay: true }), { host, port, key });
+    if (existing?.socket.writable) return existing;
+    const peer = { host, port, key, isEstablished: false };
+    if (!security) {
+      const connection = adopt(net.connect({ host, port, noDelay: true }), peer);
+      connection.socket.once('connect', () => {
+        connection.isEstablished = true;
+      });
+      return connection;
+    }
     const name = remote.name ?? host;
     const socket = security.connect(host, port, name);
-    let isTrusted = false;
+    const connection = adopt(socket, peer);
     socket.once('secureConnect', () => {
-      isTrusted = true;
+      connection.isEstablished = true;
     });
     socket.once('error', (error) => {
-      if (!isTrusted) options.onUntrusted?.(name, reasonOf(error));
+      if (!connection.isEstablished) options.onUntrusted?.(name, reasonOf(error));
     });
-    return adopt(socket, { host, port, key });
+    return connection;
+  }
+
+  /** Null once the peer has closed its side: nothing more can be written. */
+  function openConnection(connectionId: number | null): Connection | null {
+    const connection = connectionId === null ? undefined : connections.get(connectionId);
+    return connection?.socket.writable ? connection : null;
   }
 
   /** A TLS connection is valid only for the name that it was opened for (RFC 5922 §7.5). */
@@ -164,20 +178,21 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
   return {
     port: server ? (server.address() as net.AddressInfo).port : 0,
     send(bytes, remote, onFailure) {
-      if (closed) return;
-      const { connectionId } = remote;
-      const connection = (connectionId === null ? null : connections.get(connectionId)) ?? connectionTo(remote);
+      if (closed) return null;
+      const connection = openConnection(remote.connectionId) ?? connectionTo(remote);
       const { socket, failures } = connection;
+      const sentOver = { connectionId: connection.id, isReused: connection.isEstablished };
       if (socket.writableLength > MAX_UNSENT_BYTES) {
         socket.destroy();
         setImmediate(onFailure);
-        return;
+        return sentOver;
       }
       failures.add(onFailure);
       // The callback may come before `close`: the first one reports the failure.
       socket.write(bytes, (error) => {
         if (failures.delete(onFailure) && error) onFailure();
       });
+      return sentOver;
     },
     distrust({ host, port }) {
       for (const [key, connection] of byAddress) {

@@ -50,6 +50,7 @@ export class CoreBench {
         send: (bytes, { host }) => {
           this.sent.push(parseMessage(bytes));
           this.destinations.push(host);
+          return null;
         },
         distrust: () => {},
       },

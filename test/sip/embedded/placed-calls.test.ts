@@ -1,5 +1,12 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { header, headers, parseNameAddr, type SipRequest, tagOf } from '../../../sip/message/index.ts';
+import {
+  header,
+  headers,
+  parseNameAddr,
+  type SipRequest,
+  serializeMessage,
+  tagOf,
+} from '../../../sip/message/index.ts';
 import {
   branchOf,
   cseqOf,
@@ -293,6 +300,51 @@ describe('outgoing call', () => {
     }
   });
 
+  it('sends its INVITE once more if the peer closes an earlier connection', async () => {
+    const { srf } = await harness.start();
+    const peer = await harness.peer('tcp');
+    await establish(srf, peer);
+    const calling = srf.createUAC(peer.uri, { localSdp: SDP });
+    const first = await peer.request('INVITE');
+    peer.dropStreams();
+    const again = await peer.request('INVITE');
+    expect(serializeMessage(again)).toEqual(serializeMessage(first));
+    peer.reply(again, 200, { body: SDP });
+    await peer.request('ACK');
+    const ending = (await calling).destroy();
+    const bye = await peer.request('BYE');
+    peer.dropStreams();
+    expect(branchOf(await peer.request('BYE'))).toBe(branchOf(bye));
+    peer.reply(bye, 200, { contact: null });
+    await ending;
+  });
+
+  it('sends its INVITE only once more, and not after a response', async () => {
+    const { srf } = await harness.start();
+    const peer = await harness.peer('tcp');
+    await establish(srf, peer);
+    const failing = outcome(srf.createUAC(peer.uri, { localSdp: SDP }));
+    for (const _attempt of ['first', 'second']) {
+      await peer.request('INVITE');
+      peer.dropStreams();
+    }
+    expect(await failing).toMatchObject({ status: 503 });
+    await establish(srf, peer);
+    const ringing = Promise.withResolvers<void>();
+    const calling = srf.createUAC(peer.uri, { localSdp: SDP }, { cbProvisional: () => ringing.resolve() });
+    const invite = await peer.request('INVITE');
+    peer.reply(invite, 180);
+    await ringing.promise;
+    peer.dropStreams();
+    // Only this one opens the new connection.
+    const probing = probe(srf, peer);
+    peer.reply(await peer.request('OPTIONS'), 200);
+    expect(await probing).toBe(200);
+    expect(peer.inbox).toEqual([]);
+    peer.reply(invite, 486);
+    expect(await outcome(calling)).toMatchObject({ status: 486 });
+  });
+
   it('ends with 503 if the name does not resolve', async () => {
     const { srf } = await harness.start();
     expect(await outcome(srf.createUAC('sip:a@no-such-host.invalid', { localSdp: SDP }))).toMatchObject({
@@ -439,12 +491,7 @@ describe('out-of-dialog OPTIONS', () => {
   it('reaches the trunk and returns its status', async () => {
     const { srf } = await harness.start();
     const peer = await harness.peer();
-    const status = new Promise<number>((resolve, reject) => {
-      srf.request(peer.uri, { method: 'OPTIONS' }, (error, request) => {
-        if (error) reject(error);
-        else request.on('response', (response) => resolve(response.status));
-      });
-    });
+    const status = probe(srf, peer);
     const options = await peer.request('OPTIONS');
     expect(header(options, 'from')).toMatch(/^<sip:127\.0\.0\.1>;tag=/);
     expect(header(options, 'to')).toBe(`<${peer.uri}>`);
@@ -470,6 +517,15 @@ async function establish(
   const answer = peer.reply(invite, 200, { body: SDP });
   await peer.request('ACK');
   return { dialog: await calling, invite, answer };
+}
+
+function probe(srf: TestSrf, peer: SipPeer): Promise<number> {
+  return new Promise((resolve, reject) => {
+    srf.request(peer.uri, { method: 'OPTIONS' }, (error, request) => {
+      if (error) reject(error);
+      else request.on('response', (response) => resolve(response.status));
+    });
+  });
 }
 
 /** A call whose request is available before its outcome. */
