@@ -426,7 +426,7 @@ export class SipLeg implements LegDialog {
     const stackDialogId = this.#dialogId ?? '';
     this.#parts.connection.request(PLACEHOLDER, { method: 'BYE', stackDialogId, headers }, (outcome) => {
       if (outcome.kind !== 'sent') {
-        // The server already ended the dialog, as after a 200 that crosses a CANCEL.
+        // The server already ended the dialog, as drachtio-server does after a 200 that crosses a CANCEL.
         this.#endedByUs();
         return;
       }

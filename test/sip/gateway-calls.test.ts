@@ -296,6 +296,20 @@ describe('trunk authentication', () => {
     expect(await dialed.over()).toMatchObject({ type: 'leg.ended', by: 'local' });
   });
 
+  test('also covers a challenged BYE after a 200 that crosses the CANCEL', async () => {
+    const auth = { username: 'tandem', password: 's3cret', realm: 'carrier', challenge: 407, inDialog: true } as const;
+    const phone = await network.phone({ answer: 'manual', answerOnCancel: true });
+    const routes = new Map([[CUSTOMER_NUMBER, phone.address]]);
+    const carrier = await network.carrier({ auth, routes, recordRoute: true });
+    const dialed = dialLeg(network.gateway, {
+      trunk: trunkOf(carrier.sipUri, { username: 'tandem', password: 's3cret' }),
+    });
+    await dialed.log.until('leg.ringing');
+    dialed.leg.hangup('NO_ANSWER');
+    expect(await phone.until('bye')).toMatchObject({ by: 'peer' });
+    expect(await dialed.over()).toEqual({ type: 'leg.ended', by: 'local', hangupCause: 'NO_ANSWER' });
+  });
+
   test('answers two proxies with different realms', async () => {
     const account = { username: 'tandem', password: 's3cret', challenge: 407 } as const;
     const auth = ['edge', 'core'].map((realm) => ({ ...account, realm }));

@@ -38,8 +38,18 @@ export class Acknowledgements {
       done(result.ok ? { ...result, transactionId: pending.transactionId } : result);
       // A call that cannot be acknowledged would never end.
       if (!result.ok) this.#endDialog(dialog, { cause: 503, text: 'The remote target cannot be reached' });
-      else if (pending.endAfterAck) this.#endDialog(dialog, pending.endAfterAck);
+      else if (pending.endAfterAck) this.#endSoon(dialog, pending.endAfterAck);
     });
+  }
+
+  /** Leaves the BYE to an application that hangs up itself, because only it can answer a challenge to the BYE. */
+  #endSoon(dialog: Dialog, reason: EndReason): void {
+    if (!reason.isApplications) this.#endDialog(dialog, reason);
+    else {
+      this.#context.clock.after(4 * this.#context.timers.t1Ms, () => {
+        if (!dialog.isHungUp) this.#endDialog(dialog, reason);
+      });
+    }
   }
 
   /** For unwanted answers. */

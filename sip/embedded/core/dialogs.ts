@@ -41,6 +41,8 @@ export interface Dialog {
   /** Our last ACK, repeated for a repeated 2xx. */
   lastAck: { sequence: number; request: SipRequest; remote: Remote } | null;
   isInviting: boolean;
+  /** The application has sent a BYE. */
+  isHungUp: boolean;
   /** The peer's INVITE without a final response, or without an ACK of its 2xx. */
   incomingInvite: IncomingTransaction | null;
   stopSessionTimers: () => void;
@@ -58,6 +60,8 @@ export interface Dialog {
 export interface EndReason {
   cause: number;
   text: string;
+  /** An application may send the BYE itself. */
+  isApplications?: boolean;
 }
 
 /** Ends a dialog that its application cannot end: sends BYE to the peer, and the same BYE to the application. */

@@ -78,7 +78,7 @@ export class Invites {
 
   /**
    * Cancels an INVITE. Holds the CANCEL until the first 1xx (RFC 3261 §9.1). After a 2xx that is not yet acknowledged,
-   * sends ACK and BYE instead.
+   * the dialog ends after its ACK instead.
    */
   cancel(application: Application, id: string, draft: SipRequest | null): SendResult {
     const invite = this.#invites.get(id);
@@ -208,6 +208,7 @@ export class Invites {
       unacknowledged: null,
       lastAck: null,
       isInviting: false,
+      isHungUp: false,
       incomingInvite: null,
       stopSessionTimers: () => {},
       localDescription: null,
@@ -281,6 +282,6 @@ function cancelWith(invite: SipRequest, draft: SipRequest | null): SipRequest {
 /** Limit of forks per INVITE, above what rings at once in practice. Each late answer costs an ACK and a BYE. */
 const MAX_FORKS = 32;
 const FORK_LOST = { cause: 200, text: 'Call completed elsewhere' };
-const CROSSED_CANCEL = { cause: 487, text: 'The answer crossed a CANCEL' };
+const CROSSED_CANCEL = { cause: 487, text: 'The answer crossed a CANCEL', isApplications: true };
 const NO_CONTACT = { cause: 500, text: 'The answer has no Contact' };
 const NO_APPLICATION = { cause: 503, text: 'The application is gone' };

@@ -95,6 +95,7 @@ export class UserAgentClient {
       return;
     }
     const { request } = ready;
+    if (request.method === 'BYE') dialog.isHungUp = true;
     const transactionId = randomUUID();
     const receive = (response: SipResponse, source: Remote | null): void => {
       this.#followUp(dialog, request, response);

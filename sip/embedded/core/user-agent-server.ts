@@ -274,6 +274,7 @@ export class UserAgentServer {
       unacknowledged: null,
       lastAck: null,
       isInviting: false,
+      isHungUp: false,
       incomingInvite: pending.incoming,
       stopSessionTimers: () => {},
       localDescription: null,
