@@ -1,4 +1,4 @@
-import { LEAST_SESSION_S, parseSessionExpires } from './message/index.ts';
+import { LEAST_SESSION_S, parseSessionExpires, splitList } from './message/index.ts';
 import type { DialRequest } from './sip-gateway.ts';
 import type { SrfReceivedRequest, SrfReply, SrfRequestOptions, SrfSentRequest } from './srf-types.ts';
 import { calledUri, dialable, nextHopOf } from './trunk.ts';
@@ -46,6 +46,21 @@ export function rejectsShortSession(request: Pick<SrfReceivedRequest, 'get'>, re
   reply.send(422, { headers: { 'Min-SE': `${LEAST_SESSION_S}` } });
   return true;
 }
+
+/**
+ * Rejects a request that requires an extension other than session timers (RFC 3261 §8.2.2.3): a call with `replaces`
+ * would ring beside the one that it takes over. Returns whether it did. Never rejects ACK and CANCEL, which have no 420,
+ * nor BYE, whose call ends in any case.
+ */
+export function rejectsExtensions(request: Pick<SrfReceivedRequest, 'method' | 'get'>, reply: SrfReply): boolean {
+  if (NEVER_REJECTED.has(request.method)) return false;
+  const unsupported = splitList(request.get('Require') ?? '').filter((option) => option.toLowerCase() !== 'timer');
+  if (unsupported.length === 0) return false;
+  reply.send(420, { headers: { Unsupported: unsupported.join(', ') } });
+  return true;
+}
+
+const NEVER_REJECTED: ReadonlySet<string> = new Set(['ACK', 'CANCEL', 'BYE']);
 
 /** Requests refreshes from the peer, because a refresh of ours could be challenged. */
 export function sessionHeaders(seconds: number, leastS: number = LEAST_SESSION_S): Record<string, string> {

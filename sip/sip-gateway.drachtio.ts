@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { within } from '../runtime/waiting.ts';
 import { reasonHeaderOf } from './failure-cause.ts';
 import { type LegParts, SipLeg } from './leg-dialog.ts';
-import { ALLOWED_METHODS, rejectsShortSession } from './leg-invite.ts';
+import { ALLOWED_METHODS, rejectsExtensions, rejectsShortSession } from './leg-invite.ts';
 import { endLostLeg } from './lost-leg.ts';
 import { printableFault } from './printable-fault.ts';
 import { ReceivedCall } from './received-call.ts';
@@ -307,7 +307,9 @@ export class DrachtioGateway implements SipGateway {
   #receive(request: SrfReceivedRequest, reply: SrfReply): void {
     this.#safely(() => {
       const leg = request.stackDialogId ? this.#legOfDialog.get(request.stackDialogId) : undefined;
-      if (leg !== undefined) leg.receive(request, reply);
+      if (rejectsExtensions(request, reply)) {
+        if (this.#isNewCall(request)) this.#counters.inboundRefused++;
+      } else if (leg !== undefined) leg.receive(request, reply);
       else if (this.#isNewCall(request)) this.#takeCall(request, reply);
       else this.#refuseInbound(request, reply);
     });

@@ -83,6 +83,33 @@ describe('session timer of a caller', () => {
   });
 });
 
+describe('a required extension', () => {
+  test.each(['replaces', 'timer, Replaces,norefersub'])(
+    'rejects a call with %s (RFC 3261 section 8.2.2.3)',
+    async (required) => {
+      const { answer, sources } = await answered({
+        headers: [`Require: ${required}`, 'Replaces: other;to-tag=1;from-tag=2'],
+      });
+      expect(answer.sip).toMatch(/^SIP\/2.0 420 /);
+      expect(/^unsupported: (.*)$/im.exec(answer.sip)?.[1]).toBe(required.replace('timer, ', '').replace(',', ', '));
+      expect(sources).toEqual([]);
+    },
+  );
+
+  test('accepts a call with session timers', async () => {
+    const { answer } = await answered({ headers: ['Require: timer', 'Session-Expires: 1800'] });
+    expect(answer.sip).toMatch(/^SIP\/2.0 200 /);
+  });
+
+  test('rejects other requests with it, except BYE', async () => {
+    const { server, send } = await answered();
+    send('OPTIONS', { lines: ['Require: norefersub'] });
+    await server.until(({ sip }) => sip.startsWith('SIP/2.0 420 ') && sip.includes('OPTIONS'));
+    send('BYE', { tag: ';tag=unknown', lines: ['Require: norefersub'] });
+    await server.until(({ sip }) => sip.startsWith('SIP/2.0 481 ') && sip.includes('BYE'));
+  });
+});
+
 test.each([
   ['an escape', '%56ia'],
   ['an escape, folded', '%56ia\r\n '],
