@@ -2,7 +2,7 @@ import { TandemError } from '../../machines/errors.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import { LATE, within } from '../../runtime/waiting.ts';
 import type { NodeDirectory } from '../../storage/nodes/node-directory.ts';
-import type { NodeRelay } from '../../storage/nodes/node-relay.ts';
+import { type NodeRelay, RelayFullError } from '../../storage/nodes/node-relay.ts';
 import type { PublicCallEvent } from '../call-view.ts';
 import type { Logger } from '../logger.ts';
 import {
@@ -85,7 +85,11 @@ export function createCluster({ nodes, openRelay, clock, logger }: ClusterOption
     if (isAlone()) return;
     void open()
       .then(({ relay }) => relay.publish(topic, message))
-      .catch((error) => logger.warn({ topic, err: error }, 'sending a message to other nodes failed'));
+      .catch((error) => {
+        // The relay logs dropped messages once per outage.
+        if (!(error instanceof RelayFullError))
+          logger.warn({ topic, err: error }, 'sending a message to other nodes failed');
+      });
   }
 
   async function subscribe(topic: string, listener: (message: unknown) => void, signal: AbortSignal): Promise<void> {

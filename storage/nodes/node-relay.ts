@@ -9,10 +9,15 @@ export interface NodeRelay {
   subscribe(topic: string, listener: (message: unknown) => void): Promise<() => Promise<void>>;
   /**
    * Resolves with the number of receiving nodes. The message is any JSON; numbers keep their digits. Waits for an
-   * unavailable server, and rejects if `MOST_UNSENT` messages wait.
+   * unavailable server. @throws RelayFullError at once while `MOST_UNSENT` messages wait
    */
   publish(topic: string, message: unknown): Promise<number>;
   close(): Promise<void>;
+}
+
+/** A message was dropped. The relay logs the first one of an outage, and at its end how many were dropped. */
+export class RelayFullError extends Error {
+  override readonly name = 'RelayFullError';
 }
 
 /** Otherwise messages would fill the memory during a long outage. */
@@ -42,6 +47,17 @@ export async function openNodeRelay(options: OpenNodeRelayOptions): Promise<Node
   relay.on('error', (error: Error) => logger.warn({ err: error }, 'the relay between nodes failed'));
   await relay.waitUntilReady();
   let unsent = 0;
+  let dropped = 0;
+  const drop = (): never => {
+    if (dropped === 0) logger.warn({ unsent }, 'messages between nodes are dropped: too many wait for their server');
+    dropped += 1;
+    throw new RelayFullError('too many messages wait for the relay between nodes');
+  };
+  const reportDropped = () => {
+    if (dropped === 0 || unsent > 0) return;
+    logger.warn({ dropped }, 'messages between nodes are sent again; some were dropped');
+    dropped = 0;
+  };
   return {
     async subscribe(topic, listener) {
       const subscription = await relay.subscribe<Enveloped>(topic, ({ data }) => {
@@ -54,13 +70,14 @@ export async function openNodeRelay(options: OpenNodeRelayOptions): Promise<Node
       return () => subscription.unsubscribe();
     },
     async publish(topic, message) {
-      if (unsent >= MOST_UNSENT) throw new Error('too many messages wait for the relay between nodes');
+      if (unsent >= MOST_UNSENT) drop();
       unsent += 1;
       try {
         const { nodes } = await relay.publish(topic, { json: JSON.stringify(message) } satisfies Enveloped);
         return nodes;
       } finally {
         unsent -= 1;
+        reportDropped();
       }
     },
     close: () => relay.close(),

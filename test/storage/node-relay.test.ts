@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parseExactJson } from '../../storage/exact-json.ts';
-import { MOST_UNSENT, openNodeRelay } from '../../storage/nodes/node-relay.ts';
+import { MOST_UNSENT, openNodeRelay, RelayFullError } from '../../storage/nodes/node-relay.ts';
 import { createTestLogger } from '../actors/fakes.ts';
 import { eventually } from '../eventually.ts';
 import { onEveryServer } from './every-server.ts';
@@ -64,20 +64,26 @@ describe.skipIf(!(await redisIsReachable()))('node relay on Redis', () => {
       });
   });
 
-  it('keeps a limited number of messages while Redis is away, and sends them afterwards', async () => {
+  it('keeps a limited number of messages while Redis is away, sends them afterwards, and logs dropped ones once', async () => {
     await using namespace = openTestNamespace();
     const gate = await openGate(REDIS_URL);
+    const logger = createTestLogger();
     const relay = await openNodeRelay({
       databaseUrl: 'unused',
       redisUrl: gate.url,
-      ...{ boot: randomUUID(), namespace: namespace.name, logger: createTestLogger() },
+      ...{ boot: randomUUID(), namespace: namespace.name, logger },
     });
     await gate.shut();
     const kept = Array.from({ length: MOST_UNSENT }, (_, message) => relay.publish('calls.call_1', message));
     await expect(relay.publish('calls.call_1', 'one too many')).rejects.toThrow('too many messages');
+    await expect(relay.publish('calls.call_1', 'another')).rejects.toThrow(RelayFullError);
     await gate.open();
     expect(new Set(await Promise.all(kept))).toEqual(new Set([0]));
     expect(await relay.publish('calls.call_1', 'after')).toBe(0);
+    expect(logger.lines.filter(({ message }) => message.includes('dropped'))).toEqual([
+      expect.objectContaining({ fields: { unsent: MOST_UNSENT } }),
+      expect.objectContaining({ fields: { dropped: 2 } }),
+    ]);
     await relay.close();
     await gate.shut();
   });
