@@ -6,6 +6,9 @@ import { TandemError } from '../machines/errors.ts';
 /** Any constant that all nodes share. */
 const MIGRATION_LOCK = 7_264_331;
 const FOLDER = new URL('./migrations/', import.meta.url);
+const MIGRATIONS_TABLE = `
+  create table if not exists schema_migrations (
+    name text primary key, checksum text not null, applied_at timestamptz not null default now())`;
 
 export interface Migration {
   name: string;
@@ -15,8 +18,6 @@ export interface Migration {
 
 export interface MigrateOptions {
   logger?: { info(fields: object, message: string): void } | undefined;
-  /** Last migration to apply. Default: all. */
-  upTo?: string | undefined;
 }
 
 /**
@@ -24,25 +25,17 @@ export interface MigrateOptions {
  * together wait for one another. Applied files must never change: their checksums are stored.
  * @throws TandemError `STORAGE_UNAVAILABLE` if a newer version migrated the database, or a file changed
  */
-export async function migrate(
-  sql: Pick<postgres.Sql, 'reserve'>,
-  { logger, upTo }: MigrateOptions = {},
-): Promise<void> {
+export async function migrate(sql: Pick<postgres.Sql, 'reserve'>, { logger }: MigrateOptions = {}): Promise<void> {
   const migrations = await readMigrations();
   const connection = await sql.reserve();
   try {
     await connection`select pg_advisory_lock(${MIGRATION_LOCK})`;
-    await connection`
-      create table if not exists schema_migrations (
-        name text primary key, checksum text not null, applied_at timestamptz not null default now())`;
+    await connection.unsafe(MIGRATIONS_TABLE);
     const applied = await connection<{ name: string; checksum: string }[]>`
       select name, checksum from schema_migrations order by name`;
     requireKnown(applied, migrations);
-    const last = upTo === undefined ? migrations.length : migrations.findIndex(({ name }) => name === upTo) + 1;
-    for (const migration of migrations.slice(applied.length, last)) {
-      await connection.unsafe(
-        `begin;\n${migration.text}\n;insert into schema_migrations (name, checksum) values ('${migration.name}', '${migration.checksum}');\ncommit;`,
-      );
+    for (const migration of migrations.slice(applied.length)) {
+      await connection.unsafe(`begin;\n${statementsOf(migration)}\ncommit;`);
       logger?.info({ migration: migration.name }, 'migration applied');
     }
   } catch (error) {
@@ -53,6 +46,18 @@ export async function migrate(
     await connection`select pg_advisory_unlock(${MIGRATION_LOCK})`.catch(() => undefined);
     connection.release();
   }
+}
+
+/** Creates the schema up to this migration in a database without our tables, within a transaction of the caller. */
+export async function createSchema(tx: Pick<postgres.Sql, 'unsafe'>, upTo: string | undefined): Promise<void> {
+  const migrations = await readMigrations();
+  await tx.unsafe(MIGRATIONS_TABLE);
+  const count = migrations.findIndex(({ name }) => name === upTo) + 1;
+  for (const migration of migrations.slice(0, count)) await tx.unsafe(statementsOf(migration));
+}
+
+function statementsOf({ name, text, checksum }: Migration): string {
+  return `${text}\n;insert into schema_migrations (name, checksum) values ('${name}', '${checksum}');`;
 }
 
 function requireKnown(applied: { name: string; checksum: string }[], migrations: Migration[]): void {

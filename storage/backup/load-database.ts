@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { inTransaction, type Sql, type Tx } from '../database.ts';
-import { type Migration, migrate, readMigrations } from '../migrate.ts';
+import { createSchema, type Migration, readMigrations } from '../migrate.ts';
 import type { ArchivedFile, ArchiveReader } from './archive-reader.ts';
 import { BackupError } from './backup-error.ts';
 import { ledgerTotals, quoted } from './dump-database.ts';
@@ -52,18 +52,16 @@ export interface LoadOptions {
 }
 
 /**
- * Replaces our tables by those of the backup, in its schema, then migrates to the current one. Loads and verifies all
- * rows in one transaction.
+ * Replaces our tables by those of the backup, in its schema, and verifies all rows, in one transaction. Afterwards the
+ * database needs `migrate`.
  * @throws BackupError `RESTORE_NOT_VERIFIED`
  */
 export async function loadDatabase(sql: Sql, options: LoadOptions): Promise<void> {
   const { manifest } = options;
-  if (!(await isReady(sql, manifest))) {
-    await inTransaction(sql, dropOwnTables);
-    await migrate(sql, { upTo: manifest.migrations.at(-1)?.name });
-  }
   const parts = await partsByTable(options.archive);
   await inTransaction(sql, async (tx) => {
+    await dropOwnTables(tx);
+    await createSchema(tx, manifest.migrations.at(-1)?.name);
     const foreignKeys = await dropForeignKeys(tx);
     for (const table of manifest.tables) {
       options.onTable(table.name);
@@ -84,11 +82,6 @@ export async function loadDatabase(sql: Sql, options: LoadOptions): Promise<void
     await adoptNode(tx, options);
     await verify(tx, manifest);
   });
-  await migrate(sql);
-}
-
-async function isReady(sql: Sql, { migrations }: BackupManifest): Promise<boolean> {
-  return JSON.stringify([...(await appliedMigrations(sql))]) === JSON.stringify(migrations) && !(await hasRows(sql));
 }
 
 async function partsByTable(archive: ArchiveReader): Promise<Map<string, ArchivedFile[]>> {

@@ -1,9 +1,11 @@
 import { createWriteStream } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { exists } from '../../runtime/exists.ts';
 import type { Sql } from '../database.ts';
+import { migrate } from '../migrate.ts';
 import { type ArchiveReader, openArchive, readWhole, verifyArchive } from './archive-reader.ts';
 import { keyIdOf } from './back-up.ts';
 import { BackupError } from './backup-error.ts';
@@ -39,8 +41,9 @@ export interface Restored {
 }
 
 /**
- * Verifies the whole backup, then restores the objects, then the database in one transaction. Writes nothing before it
- * is verified. An interrupted restore can be repeated.
+ * Verifies the whole backup, then restores the objects, then the database in one transaction, then master key and node.
+ * Writes nothing before it is verified. If the restore fails before the database is committed, replaced objects return,
+ * and database, key and node are unchanged. An interrupted restore can be repeated.
  * @throws BackupError
  */
 export async function restore(options: RestoreOptions): Promise<Restored> {
@@ -55,15 +58,50 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   if (!replace && (await hasRows(sql))) {
     throw new BackupError('TARGET_NOT_EMPTY', 'The database is not empty. To delete what it has, add --replace.');
   }
-  const key = await placeKey(options, { archive, manifest, target });
-  if (replace) {
-    for (const folder of ['objects', 'recordings'])
-      await rm(path.join(dataDir, folder), { recursive: true, force: true });
+  const key = await decideKey(options, { manifest, target });
+  const node = (await nodeOf(dataDir)) ?? manifest.node ?? options.newNode();
+  if (replace) await setAside(dataDir);
+  try {
+    await restoreObjects(options, { archive, target, total: manifest.objects.count });
+    await loadDatabase(sql, { archive, manifest, node, onTable: (name) => onProgress(`database: ${name}`) });
+  } catch (error) {
+    if (replace) await putBack(dataDir);
+    throw error;
   }
-  await restoreObjects(options, { archive, target, total: manifest.objects.count });
-  const node = await placeNode(dataDir, manifest, options.newNode);
-  await loadDatabase(sql, { archive, manifest, node, onTable: (name) => onProgress(`database: ${name}`) });
+  if (key === 'restored') await placeKey(archive, dataDir);
+  await placeNode(dataDir, manifest, node);
+  if (replace) await discardReplaced(dataDir);
+  await migrate(sql);
   return { manifest, key };
+}
+
+/** Folders of objects that `replace` deletes. */
+const REPLACED = ['objects', 'recordings'] as const;
+
+/** Moves the replaced objects away until the database is loaded. */
+async function setAside(dataDir: string): Promise<void> {
+  const aside = path.join(dataDir, 'replaced');
+  const isRepeated = await exists(aside);
+  await mkdir(aside, { recursive: true, mode: 0o700 });
+  for (const name of REPLACED) {
+    const folder = path.join(dataDir, name);
+    // An interrupted restore has written these.
+    if (isRepeated && (await exists(path.join(aside, name)))) await rm(folder, { recursive: true, force: true });
+    else if (await exists(folder)) await rename(folder, path.join(aside, name));
+  }
+}
+
+async function putBack(dataDir: string): Promise<void> {
+  const aside = path.join(dataDir, 'replaced');
+  for (const name of REPLACED) {
+    await rm(path.join(dataDir, name), { recursive: true, force: true });
+    if (await exists(path.join(aside, name))) await rename(path.join(aside, name), path.join(dataDir, name));
+  }
+  await rm(aside, { recursive: true, force: true });
+}
+
+async function discardReplaced(dataDir: string): Promise<void> {
+  await rm(path.join(dataDir, 'replaced'), { recursive: true, force: true });
 }
 
 interface Restoring {
@@ -73,22 +111,17 @@ interface Restoring {
 }
 
 /** @throws BackupError `SECRET_KEY_REQUIRED`, `SECRET_KEY_DIFFERS` */
-async function placeKey(
+async function decideKey(
   { replace, withoutKey }: RestoreOptions,
-  { archive, manifest, target }: Restoring,
+  { manifest, target }: Pick<Restoring, 'manifest' | 'target'>,
 ): Promise<Restored['key']> {
   const { id, included } = manifest.secret_key;
-  const keyFile = path.join(target.dataDir, 'secret-key');
+  const keyFile = keyFileOf(target.dataDir);
   const kept = await readFile(keyFile, 'utf8').catch(() => null);
   const present = target.configuredKey ?? (kept === null ? null : Buffer.from(kept, 'base64'));
   const known = [...(present === null ? [] : [present]), ...target.previousKeys];
   if (id === null || known.some((each) => each.length === 32 && keyIdOf(each) === id)) return 'present';
-  if (included && target.configuredKey === null && (kept === null || replace)) {
-    for await (const file of archive.entries()) {
-      if (file.name === SECRET_KEY) await writeFile(keyFile, await readWhole(archive, file), { mode: 0o600 });
-    }
-    return 'restored';
-  }
+  if (included && target.configuredKey === null && (kept === null || replace)) return 'restored';
   if (withoutKey) return 'missing';
   if (present === null) {
     throw new BackupError(
@@ -101,6 +134,16 @@ async function placeKey(
     'SECRET_KEY_DIFFERS',
     `${place} is not the master key of the backup. Replace it by the right one, or add that to TANDEM_SECRET_KEY_PREVIOUS.`,
   );
+}
+
+function keyFileOf(dataDir: string): string {
+  return path.join(dataDir, 'secret-key');
+}
+
+async function placeKey(archive: ArchiveReader, dataDir: string): Promise<void> {
+  for await (const file of archive.entries()) {
+    if (file.name === SECRET_KEY) await writeFile(keyFileOf(dataDir), await readWhole(archive, file), { mode: 0o600 });
+  }
 }
 
 async function restoreObjects(
@@ -128,20 +171,17 @@ async function restoreObjects(
  * Gives a new folder the node of the backup. Its next start settles that node's calls; those that were live end at the
  * time of the backup. A folder that has a node keeps it.
  */
-async function placeNode(
-  dataDir: string,
-  { node, created_at }: BackupManifest,
-  newNode: () => string,
-): Promise<string> {
+async function placeNode(dataDir: string, { created_at }: BackupManifest, node: string): Promise<void> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
-  const nodeFile = path.join(dataDir, 'node-id');
   const heartbeat = path.join(dataDir, 'heartbeat');
   const alive = new Date(created_at);
   await writeFile(heartbeat, '', { mode: 0o600 });
   await utimes(heartbeat, alive, alive);
-  const kept = await readFile(nodeFile, 'utf8').catch(() => null);
-  if (kept !== null) return kept.trim();
-  const own = node ?? newNode();
-  await writeFile(nodeFile, `${own}\n`, { mode: 0o600 });
-  return own;
+  if ((await nodeOf(dataDir)) === null) await writeFile(path.join(dataDir, 'node-id'), `${node}\n`, { mode: 0o600 });
+}
+
+/** Null for a new folder. */
+async function nodeOf(dataDir: string): Promise<string | null> {
+  const kept = await readFile(path.join(dataDir, 'node-id'), 'utf8').catch(() => null);
+  return kept?.trim() ?? null;
 }

@@ -285,6 +285,23 @@ describe('backup file', () => {
     expect(await target.sql`select 1 from calls union all select 1 from workspaces`).toHaveLength(0);
   });
 
+  it('leaves the replaced data unchanged if the load fails', async () => {
+    const { workspaceId } = await seedCall(database.sql, randomBytes(10));
+    await database.sql`
+      update accounts set balance_nano = balance_nano + 1 where workspace_id = ${workspaceId} and kind = 'wallet'`;
+    await back(database.sql, { withKey: true });
+    await seedCall(target.sql, null);
+    const before = await contentsOf(target.sql);
+    const files = { 'secret-key': 'another key', 'node-id': 'node-2', 'objects/recordings/old.wav': 'old' };
+    await mkdir(join(targetDir, 'objects/recordings'), { recursive: true });
+    for (const [name, text] of Object.entries(files)) await writeFile(join(targetDir, name), text);
+    const restoring = restoreInto(target.sql, { replace: true, configuredKey: null });
+    await expect(restoring).rejects.toMatchObject({ code: 'RESTORE_NOT_VERIFIED' });
+    expect(await contentsOf(target.sql)).toEqual(before);
+    for (const [name, text] of Object.entries(files)) expect(await readFile(join(targetDir, name), 'utf8')).toBe(text);
+    expect((await readdir(targetDir)).sort()).toEqual(['node-id', 'objects', 'secret-key']);
+  });
+
   it('rejects a database with a newer schema', async () => {
     await back(database.sql);
     await target.sql`insert into schema_migrations (name, checksum) values ('9999_later', 'x')`;
