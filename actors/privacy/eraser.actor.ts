@@ -34,6 +34,10 @@ export interface EraserOptions {
 const EVERY_MS = 60_000;
 const LEASE_MS = 600_000;
 const SETTLED_AFTER_MS = 3_600_000;
+/** Then another node gives up waiting for the one that may have the file on its disk. */
+const ABANDONED_AFTER_MS = 30 * 24 * SETTLED_AFTER_MS;
+/** Longest difference between clocks, and between the time of an erasure and its commit. */
+const CLOCK_SLACK_MS = 600_000;
 const BATCH = 100;
 /** Then a round ends, so that an unavailable object store does not delay requested erasures. */
 const MOST_FAILURES = 5;
@@ -47,6 +51,9 @@ export function startEraser(options: EraserOptions): Eraser & Disposable {
   let isClosed = false;
   /** Last recording of a round that ended early; the next round begins after it. */
   let purgedUpTo: string | null = null;
+  /** Recordings of this node that were deleted before then are deleted here too. */
+  let ownSince = new Date(0);
+  const deletedHere = new Set<string>();
   let running: Promise<void> | null = null;
   let next: Promise<void> | null = null;
 
@@ -106,18 +113,26 @@ export function startEraser(options: EraserOptions): Eraser & Disposable {
   }
 
   async function purge(): Promise<void> {
-    const settledBefore = new Date(clock.now() - SETTLED_AFTER_MS);
-    const ofNode = objects.isShared ? null : node;
+    const startedAtMs = clock.now();
+    const isWhole = purgedUpTo === null;
+    const settledBefore = new Date(startedAtMs - SETTLED_AFTER_MS);
+    const abandonedBefore = new Date(startedAtMs - ABANDONED_AFTER_MS);
+    const shared = objects.isShared ? { ownSince, abandonedBefore } : null;
     let failures = 0;
     while (!isClosed) {
-      const page = { node: ofNode, settledBefore, afterId: purgedUpTo, limit: BATCH };
+      const page = { node, settledBefore, shared, afterId: purgedUpTo, limit: BATCH };
       const batch: ErasedRecording[] = await erasedRecordings(sql, page);
       for (const recording of batch) {
-        const { id, erasedAt } = recording;
+        const { id, ownerNode, erasedAt, purgedAt } = recording;
         purgedUpTo = id;
+        // Only the owner knows that nothing is left on its disk, which the store would still upload.
+        const isSettled = erasedAt < (ownerNode === node ? settledBefore : abandonedBefore);
+        if (purgedAt !== null && !isSettled && deletedHere.has(id)) continue;
         try {
           await deleteFiles(options, recording);
-          await markPurged(sql, { id, now: new Date(clock.now()), isSettled: erasedAt < settledBefore });
+          await markPurged(sql, { id, now: new Date(clock.now()), isSettled });
+          if (isSettled) deletedHere.delete(id);
+          else deletedHere.add(id);
         } catch (error) {
           logger.warn({ recordingId: id, err: error }, 'recording of a deleted call could not be deleted');
           failures += 1;
@@ -126,6 +141,7 @@ export function startEraser(options: EraserOptions): Eraser & Disposable {
       }
       if (batch.length < BATCH) {
         purgedUpTo = null;
+        if (isWhole && failures === 0) ownSince = new Date(startedAtMs - CLOCK_SLACK_MS);
         return;
       }
     }

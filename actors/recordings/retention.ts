@@ -34,6 +34,8 @@ const INTERVAL_MS = 3_600_000;
 const AT_A_TIME = 100;
 /** Until then each round deletes the objects again, because an upload or encoding may have been in progress. */
 const SETTLED_AFTER_MS = 3_600_000;
+/** Then another node gives up waiting for the one that may have the file on its disk. */
+const ABANDONED_AFTER_MS = 30 * 24 * SETTLED_AFTER_MS;
 
 /**
  * Sweeps at once and then every hour. It marks a recording as deleted, which the API shows at once, then deletes its
@@ -61,12 +63,14 @@ export function expireRecordings(options: RecordingRetentionOptions): RecordingR
     const node = objects.isShared ? null : options.node;
     for (let afterId: string | null = null; ; ) {
       const batch = await recordingsToPurge(sql, { node, afterId, limit: AT_A_TIME });
-      for (const { id, objectKey, deletedAt } of batch) {
+      for (const { id, objectKey, deletedAt, node: owner } of batch) {
         if (isClosed) return;
         afterId = id;
         try {
           for (const key of keysOfRecording(objectKey)) await objects.delete(key);
-          if (clock.now() - deletedAt.getTime() >= SETTLED_AFTER_MS) await forgetObjectsOfRecording(sql, id);
+          // Only the owner knows that nothing is left on its disk, which the store would still upload.
+          const settledAfterMs = owner === options.node ? SETTLED_AFTER_MS : ABANDONED_AFTER_MS;
+          if (clock.now() - deletedAt.getTime() >= settledAfterMs) await forgetObjectsOfRecording(sql, id);
         } catch (error) {
           logger.warn({ recordingId: id, err: error }, 'expired recording could not be deleted');
         }

@@ -121,25 +121,46 @@ export interface ErasedRecording {
   id: string;
   workspaceId: string;
   objectKey: string | null;
+  /** Its file may be on the disk of this node. */
+  ownerNode: string;
   erasedAt: Date;
+  /** When a node first deleted its objects. */
+  purgedAt: Date | null;
 }
 
 /**
  * Returns recordings of deleted calls whose objects must be deleted: at once, and again after `settledBefore`, because
- * an upload or encoding may have been in progress. By id, after `afterId`. `node`: only those of calls that this node ran.
+ * an upload or encoding may have been in progress. By id, after `afterId`. In a shared store any node deletes objects,
+ * but each also deletes what is still on its own disk: `ownSince` adds those of this node that were deleted since.
+ * Recordings of a node that has not done so by `abandonedBefore` are returned to any node.
  */
 export async function erasedRecordings(
   sql: SqlOrTx,
   {
     node,
     settledBefore,
+    shared,
     afterId,
     limit,
-  }: { node: string | null; settledBefore: Date; afterId: string | null; limit: number },
+  }: {
+    node: string;
+    settledBefore: Date;
+    /** Null: the store has only objects of this node. */
+    shared: { ownSince: Date; abandonedBefore: Date } | null;
+    afterId: string | null;
+    limit: number;
+  },
 ): Promise<ErasedRecording[]> {
+  const isOwn = sql`owner_node = ${node}`;
+  const isDue = sql`(purged_at is null or erased_at < ${settledBefore})`;
   return await sql<ErasedRecording[]>`
-    select id, workspace_id, object_key, erased_at from erased_recordings
-    where (purged_at is null or erased_at < ${settledBefore}) ${node === null ? sql`` : sql`and owner_node = ${node}`}
+    select id, workspace_id, object_key, owner_node, erased_at, purged_at from erased_recordings
+    where ${
+      shared === null
+        ? sql`${isOwn} and ${isDue}`
+        : sql`(purged_at is null or erased_at < ${shared.abandonedBefore}
+            or ${isOwn} and (erased_at < ${settledBefore} or erased_at >= ${shared.ownSince}))`
+    }
       ${afterId === null ? sql`` : sql`and id > ${afterId}`}
     order by id limit ${limit}`;
 }

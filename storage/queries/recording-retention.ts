@@ -54,6 +54,8 @@ export interface RecordingToPurge {
   id: string;
   objectKey: string;
   deletedAt: Date;
+  /** Its file may be on the disk of this node. */
+  node: string;
 }
 
 /** Returns deleted recordings whose objects may still exist, by id. `node`: only those on its disk. */
@@ -62,7 +64,7 @@ export async function recordingsToPurge(
   { node, afterId, limit }: { node: string | null; afterId: string | null; limit: number },
 ): Promise<RecordingToPurge[]> {
   return await sql<RecordingToPurge[]>`
-    select r.id, r.object_key, r.deleted_at from recordings r join calls c on c.call_id = r.call_id
+    select r.id, r.object_key, r.deleted_at, coalesce(r.node, c.owner_node) as node from recordings r join calls c on c.call_id = r.call_id
     where r.status = 'deleted' and r.object_key is not null
       ${node === null ? sql`` : sql`and coalesce(r.node, c.owner_node) = ${node}`}
       ${afterId === null ? sql`` : sql`and r.id > ${afterId}`}

@@ -34,9 +34,11 @@ afterAll(async () => {
 });
 
 /** A node with a separate folder, after its first sweep. */
-async function startNode(node: string, clock = createTestClock()) {
+async function startNode(node: string, { clock = createTestClock(), isShared = false, keys = [] as string[] } = {}) {
   const recordingsDir = await mkdtemp(join(folder, 'recordings-'));
-  const objects = await openObjectStore({ folder: await mkdtemp(join(folder, 'objects-')) });
+  const store = await openObjectStore({ folder: await mkdtemp(join(folder, 'objects-')) });
+  const objects = { ...store, isShared };
+  for (const key of keys) await put(objects, key);
   const eraser = startEraser({ sql, objects, node, recordingsDir, clock, logger: createTestLogger() });
   await eventually(() => expect(clock.waiting()).toEqual([60_000]));
   return { objects, recordingsDir, clock, eraser, [Symbol.dispose]: () => eraser[Symbol.dispose]() };
@@ -87,6 +89,49 @@ describe('files of deleted calls', () => {
     mine.clock.jumpTo(new Date(NOW.getTime() + HOUR_MS + 1));
     await mine.eraser.work();
     expect(await left(mine.objects, key)).toBe(0);
+    expect(await sql`select 1 from erased_recordings`).toHaveLength(0);
+  });
+
+  it('disappear from the node that has not uploaded them, although another node works on the shared store', async () => {
+    const caller = await seedCaller(sql);
+    using other = await startNode('node-2', { isShared: true });
+    using mine = await startNode('node-1', { isShared: true });
+    const { id, key } = await seedDeletedCall(caller, 'node-1');
+    const growing = join(mine.recordingsDir, `${id}.wav`);
+    await writeFile(growing, 'audio');
+    await put(mine.objects, key);
+    await other.eraser.work();
+    expect(await left(mine.objects, key)).toBe(1);
+    await mine.eraser.work();
+    expect([await left(mine.objects, key), await readdir(mine.recordingsDir)]).toEqual([0, []]);
+    const deleted: string[] = [];
+    mine.objects.delete = async (each) => void deleted.push(each);
+    await mine.eraser.work();
+    expect(deleted).toEqual([]);
+  });
+
+  it('disappear from a node that was away for a day', async () => {
+    const caller = await seedCaller(sql);
+    using other = await startNode('node-2', { isShared: true });
+    const { key } = await seedDeletedCall(caller, 'node-1');
+    for (const hours of [0, 2, 24]) {
+      other.clock.jumpTo(new Date(NOW.getTime() + hours * HOUR_MS));
+      await other.eraser.work();
+    }
+    const clock = createTestClock();
+    clock.jumpTo(new Date(NOW.getTime() + 25 * HOUR_MS));
+    using mine = await startNode('node-1', { clock, isShared: true, keys: [key] });
+    expect(await left(mine.objects, key)).toBe(0);
+    expect(await sql`select 1 from erased_recordings`).toHaveLength(0);
+  });
+
+  it('need no further deletion after a month if their node never returns', async () => {
+    const caller = await seedCaller(sql);
+    using other = await startNode('node-2', { isShared: true });
+    await seedDeletedCall(caller, 'node-1');
+    await other.eraser.work();
+    other.clock.jumpTo(new Date(NOW.getTime() + 31 * 24 * HOUR_MS));
+    await other.eraser.work();
     expect(await sql`select 1 from erased_recordings`).toHaveLength(0);
   });
 

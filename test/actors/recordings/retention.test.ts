@@ -58,9 +58,9 @@ async function seedRecording(
 const kept = async (objects: ObjectStore, key: string) =>
   (await Promise.all(keysOfRecording(key).map((each) => objects.stat(each)))).filter((stat) => stat !== null).length;
 
-async function startSweeping(objects: ObjectStore, clock = createTestClock()) {
+async function startSweeping(objects: ObjectStore, clock = createTestClock(), node = 'node-1') {
   const logger = createTestLogger();
-  const retention = expireRecordings({ ...{ sql: database.sql, objects, clock, logger }, node: 'node-1' });
+  const retention = expireRecordings({ ...{ sql: database.sql, objects, clock, logger }, node });
   await eventually(() => expect(clock.waiting()).toEqual([3_600_000]));
   return { retention, clock, logger, [Symbol.dispose]: () => retention.close() };
 }
@@ -212,6 +212,27 @@ describe('recording retention', () => {
     using sharing = await startSweeping({ ...store.objects, isShared: true }, later);
     expect(await kept(store.objects, recording.objectKey)).toBe(0);
     sharing.retention.close();
+  });
+
+  it('deletes a file that its node has not uploaded, although another node sweeps the shared store', async () => {
+    await using mine = await folderStore();
+    await using others = await folderStore();
+    const caller = await seedCaller(database.sql);
+    await updateRecordingSettings(database.sql, caller.workspaceId, { retentionDays: 1 });
+    const recording = await seedRecording(caller, mine.objects, { node: 'node-2' });
+    const clock = createTestClock();
+    clock.advance(2 * DAY_MS);
+    using other = await startSweeping({ ...others.objects, isShared: true }, clock);
+    clock.advance(DAY_MS);
+    await other.retention.sweep();
+    expect((await statusOf(recording)).objectKey).not.toBeNull();
+    const later = createTestClock();
+    later.advance(3 * DAY_MS);
+    using owner = await startSweeping({ ...mine.objects, isShared: true }, later, 'node-2');
+    expect(await kept(mine.objects, recording.objectKey)).toBe(0);
+    expect((await statusOf(recording)).objectKey).toBeNull();
+    owner.retention.close();
+    other.retention.close();
   });
 
   it('deletes many recordings once each, with two nodes sweeping', async () => {
