@@ -59,17 +59,20 @@ const FETCHED_WITHIN_MS = 15_000;
 const SYNTHESIS_TIMEOUT_MS = 30_000;
 /** Each sound runs an engine or a decoder. */
 const MOST_AT_ONCE = { inAll: 4, perLane: 2, waiting: 64, waitingPerLane: 16 };
+/** Separate, because a slow server of one customer must not delay the sounds of others. Bounds the files on disk. */
+const MOST_FETCHED_AT_ONCE = { ...MOST_AT_ONCE, inAll: 16 };
 
 export function createCallSoundDesk(options: CallSoundDeskOptions): CallSoundDesk {
-  const gate = new Gate(MOST_AT_ONCE);
+  const engines = new Gate(MOST_AT_ONCE);
+  const fetches = new Gate(MOST_FETCHED_AT_ONCE);
   return {
     async make(source, { workspaceId, signal }) {
-      const make = () =>
-        source.kind === 'text'
-          ? synthesise(source, { ...options, workspaceId, signal })
-          : fetchFile(source.url, { ...options, signal });
+      const pass = { lane: workspaceId, signal };
+      const decoding: Decoding = (decode) => engines.run(decode, pass);
       try {
-        return await gate.run(make, { lane: workspaceId, signal });
+        return source.kind === 'text'
+          ? await engines.run(() => synthesise(source, { ...options, workspaceId, signal }), pass)
+          : await fetches.run(() => fetchFile(source.url, { ...options, signal, decoding }), pass);
       } catch (error) {
         if (!(error instanceof GateFullError)) throw error;
         throw new TandemError('CONTROL_BUSY', 'Too many sounds are being prepared. Try again in a few seconds.', {
@@ -116,7 +119,13 @@ async function requireCovered(sql: Sql, { workspaceId, script }: { workspaceId: 
   if (availableNano < amountNano) throw insufficientCredits(amountNano, availableNano);
 }
 
-async function fetchFile(url: string, { tempDir, allowCidrs, resolve, signal }: MakingOptions): Promise<CallSound> {
+/** Waits for an engine. */
+type Decoding = (decode: () => Promise<CallSound['samples']>) => Promise<CallSound['samples']>;
+
+async function fetchFile(
+  url: string,
+  { tempDir, allowCidrs, resolve, signal, decoding }: MakingOptions & { decoding: Decoding },
+): Promise<CallSound> {
   const filePath = join(tempDir, `${randomUUID()}.played`);
   try {
     await safeDownload({
@@ -130,10 +139,8 @@ async function fetchFile(url: string, { tempDir, allowCidrs, resolve, signal }: 
       unreachableAs: 'PLAYBACK_URL_UNREACHABLE',
       signal,
     });
-    return {
-      samples: await readPlayedAudio({ filePath, tempDir, longestMs: LONGEST_SOUND_MS, signal }),
-      characters: null,
-    };
+    const decode = () => readPlayedAudio({ filePath, tempDir, longestMs: LONGEST_SOUND_MS, signal });
+    return { samples: await decoding(decode), characters: null };
   } finally {
     await rm(filePath, { force: true });
   }

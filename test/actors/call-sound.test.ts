@@ -148,6 +148,34 @@ describe('audio file for a call', () => {
     expect(await readdir(tempDir)).toEqual([]);
   });
 
+  it('from a slow server delays neither texts nor files of other workspaces', async () => {
+    const speech = new FakeSpeech();
+    const { sql } = database;
+    const sounds = createCallSoundDesk({
+      ...{ sql, synthesis: speech, voices: speech, readScript, tempDir, allowCidrs: parseCidrs(['127.0.0.0/8']) },
+    });
+    const controller = new AbortController();
+    const slow = Promise.withResolvers<void>();
+    let count = 0;
+    answer = (request, response) => {
+      if (request.url === '/a.wav') response.end(FILE);
+      else if (++count === 4) slow.resolve();
+    };
+    const make = (workspaceId: string, path: string) =>
+      sounds.make({ kind: 'url', url: `${base}${path}` }, { workspaceId, signal: controller.signal });
+    const workspaces: string[] = [];
+    while (workspaces.length < 3) workspaces.push((await seedCaller(sql, { balanceNano: 1_000_000_000n })).workspaceId);
+    const [one, two, other] = workspaces as [string, string, string];
+    const waiting = [one, one, two, two].map((workspaceId) => make(workspaceId, '/slow.wav').catch(() => null));
+    await slow.promise;
+    const text = { kind: 'text', text: 'Hello.', voiceId: null } as const;
+    for (const workspaceId of workspaces) await sounds.make(text, { workspaceId, signal: controller.signal });
+    await make(other, '/a.wav');
+    controller.abort();
+    await Promise.all(waiting);
+    expect(speech.spoken).toHaveLength(3);
+  });
+
   it('fails on a private network and with an invalid URL', async () => {
     const speech = new FakeSpeech();
     const { workspaceId } = await seedCaller(database.sql);
