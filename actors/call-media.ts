@@ -4,6 +4,7 @@ import type { ControlRefusal, Talk, TalkControl } from '../machines/call-control
 import type { CallEvent, MediaCommand, MediaReport, SpeechName } from '../machines/call-events.ts';
 import { TandemError } from '../machines/errors.ts';
 import { isLegName, type LegId, type LegQuality, type MediaEvent, type RemoteMedia } from '../machines/events.ts';
+import { pressesMs } from '../media/dsp/dtmf-tones.ts';
 import type { MediaMeasurement, MediaPlane, MediaSession, PartyId } from '../media/media-plane.ts';
 import { Gate } from '../runtime/gate.ts';
 import type { SealingKeys } from '../runtime/sealed-file/format.ts';
@@ -279,8 +280,10 @@ export function mediaPort({
 
 /** The tone takes half a second. */
 const BEEP_TIMEOUT_MS = 2_000;
-/** Key press requests that may wait per leg. */
+/** Key press requests per leg, with the one that is being sent. */
 const MOST_WAITING_PRESSES = 8;
+/** Longest that a request waits for those before it: the most digits that the API takes, at the longest. */
+export const PRESSES_AHEAD_MS = (MOST_WAITING_PRESSES - 1) * pressesMs('0'.repeat(64), 2_000);
 
 type ControlCommand = Extract<MediaCommand, { type: 'control' }>;
 

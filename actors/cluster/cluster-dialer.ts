@@ -7,6 +7,7 @@ import { type CallRow, getCall, getCallById, isFinalState, listCallEvents } from
 import type { NodeRow } from '../../storage/queries/nodes.ts';
 import { getRecording } from '../../storage/queries/recordings.ts';
 import type { CallFeed } from '../call-feed.ts';
+import { PRESSES_AHEAD_MS } from '../call-media.ts';
 import { type PublicLeg, presentCall, presentCallEvent } from '../call-view.ts';
 import type { NodeDialer } from '../dialer.actor.ts';
 import type { CallControl, Dialer, NewLeg, PlaceCallRequest, RequestedSound } from '../dialer.ts';
@@ -120,7 +121,8 @@ export function createClusterDialer(options: ClusterDialerOptions): Dialer {
     async control(target, control) {
       const owner = await ownerOf(target);
       if (owner === null) return await local.control(target, control);
-      const takesMs = control.type === 'dtmf' ? pressesMs(control.digits, control.durationMs) : 0;
+      const isPressing = control.type === 'dtmf';
+      const takesMs = isPressing ? PRESSES_AHEAD_MS + pressesMs(control.digits, control.durationMs) : 0;
       await send(owner.boot, 'control', { target, control }, { takesMs });
       return await present(owner);
     },
