@@ -1,4 +1,5 @@
 import type { AddressInfo } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import { openCallTrace } from './actors/call-trace.ts';
 import type { PublicCall } from './actors/call-view.ts';
 import type { Resolve } from './actors/callbacks/callback-url.ts';
@@ -34,6 +35,7 @@ import { systemClock as clock } from './runtime/clock.ts';
 import { replaceFetchTransport } from './runtime/fetch-transport.ts';
 import { createSealingKeys } from './runtime/sealed-file/format.ts';
 import { TANDEM_VERSION } from './runtime/version.ts';
+import { LATE } from './runtime/waiting.ts';
 import { openSip } from './sip/open-sip.ts';
 import { SipError } from './sip/sip-error.ts';
 import { openHepSender } from './sip/trace/hep-sender.ts';
@@ -67,6 +69,8 @@ export interface Tandem {
   qualityOf(callId: string): Promise<PublicCall['quality']>;
   /** Drains: live calls continue for up to `graceMs`, then everything closes in reverse order of its start. */
   stop(options?: { graceMs?: number }): Promise<void>;
+  /** Part that `stop` waits for: `calls`, then each step of the start from the last to the first. */
+  readonly closing: string;
   /** Resolves with the reason when an irreplaceable part is lost. The owner should then stop and start again. */
   readonly broken: Promise<string>;
 }
@@ -93,13 +97,21 @@ export async function startTandem(
   config: Config,
   { logger, onStep, resolve, services, warmUp = true }: StartOptions,
 ): Promise<Tandem> {
-  const { steps, step } = stopwatch(onStep);
+  const { steps, step: measureStep } = stopwatch(onStep);
   const broken = Promise.withResolvers<string>();
   let isClosing = false;
   const onLost = (reason: string) => {
     if (!isClosing) broken.resolve(reason);
   };
   const opened = new AsyncDisposableStack();
+  let closing = 'calls';
+  const step = (name: string) => {
+    measureStep(name);
+    // Parts close in reverse order, so this comes before the parts of this step.
+    opened.defer(() => {
+      closing = name;
+    });
+  };
   let closed: Promise<void> | null = null;
   const closeAll = () => {
     isClosing = true;
@@ -282,6 +294,9 @@ export async function startTandem(
         return `/console/login?token=${(await createLoginLink(sql, link)).token}`;
       },
       probeTrunks: () => trunkWatch.probeAll(),
+      get closing() {
+        return closing;
+      },
       async stop({ graceMs = 0 } = {}) {
         await telephony.ownDialer.drain(graceMs);
         await closeAll();
@@ -350,6 +365,13 @@ function nameTheSetting(error: unknown): void {
 
 /** Longest that live calls continue after SIGTERM or SIGINT. A second signal hangs them up at once. */
 const DRAIN_MS = 30_000;
+/**
+ * A part that waits for a database which never answers must not keep the process. Shorter than the grace period of
+ * `docker-compose.yml`, whose end is a SIGKILL.
+ */
+const STOP_MS = 57_000;
+/** From the second signal. Longer than the wait for placements and hang-ups. */
+const HURRIED_STOP_MS = 25_000;
 
 export interface ServeOptions {
   config: Config;
@@ -368,14 +390,15 @@ export async function serve({
   const logger = makeLogger({ level: config.logLevel });
   const signals = listenForSignals();
   const starting = startTandem(config, { logger, onStep: ({ name, ms }) => logger.info({ name, ms }, 'started') });
-  const tandem = await Promise.race([starting, signals.second.then(() => null)]);
+  const hurried = signals.second.then(() => null);
+  const tandem = await Promise.race([starting, hurried, signals.first.then(() => pause(DRAIN_MS, null))]);
   if (tandem === null) {
     process.stderr.write('Stopped before the start was complete.\n');
     // The processes that were started end with this one.
     process.exit(1);
   }
   logger.info({ url: tandem.url, sip: tandem.sip, workspaceId: tandem.workspaceId }, 'Tandem is ready');
-  await onReady(tandem, config);
+  await Promise.race([onReady(tandem, config), signals.first]);
 
   const lost = tandem.broken.then((reason) => {
     logger.fatal({ reason }, 'lost a part that cannot be replaced while running');
@@ -383,8 +406,12 @@ export async function serve({
   });
   const exitCode = await Promise.race([signals.first.then(() => 0), lost]);
   if (exitCode === 0) logger.info({ drainMs: DRAIN_MS }, 'draining: live calls may finish, a second signal ends them');
-  const impatient = signals.second.then(() => tandem.stop());
-  await Promise.race([tandem.stop({ graceMs: exitCode === 0 ? DRAIN_MS : 0 }), impatient]);
+  const stopped = [tandem.stop({ graceMs: exitCode === 0 ? DRAIN_MS : 0 }), hurried.then(() => tandem.stop())];
+  const late = [pause(STOP_MS, LATE), hurried.then(() => pause(HURRIED_STOP_MS, LATE))];
+  if ((await Promise.race([...stopped, ...late])) === LATE) {
+    logger.fatal({ part: tandem.closing }, 'stops although a part has not closed in time');
+    process.exit(1);
+  }
   logger.info({}, 'Tandem has stopped');
   process.exit(exitCode);
 }

@@ -12,6 +12,7 @@ import { startEmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.t
 import { listUsage } from '../../storage/queries/usage.ts';
 import { selfSignedCertificate } from '../callbacks/certificate.ts';
 import { untilTruthy } from '../eventually.ts';
+import { openGate } from '../storage/gate.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
 import { toneLevelDbov } from '../tone-level.ts';
 import {
@@ -63,6 +64,20 @@ describe('npm start', () => {
       .split('\n')
       .filter((line) => line !== '' && !line.startsWith('{'));
     expect(printed).toEqual(['Stopped before the start was complete.']);
+  });
+
+  it('ends with an error that names the unclosed part while its database answers nothing', async () => {
+    const database = await createTestDatabase({ max: 1 });
+    clean.push(() => database.drop());
+    const gate = await openGate(database.url);
+    clean.push(() => gate.shut());
+    const { server } = await startReady(await dataFolder({ databaseUrl: gate.url }));
+    await untilTruthy(() => server.output().includes('Console: '), 'the address of the console is printed');
+    gate.freeze();
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) server.child.kill(signal);
+    const { part } = await server.logged('stops although a part has not closed in time');
+    expect(['http', 'actors', 'storage']).toContain(part);
+    expect(await server.exited).toBe(1);
   });
 
   it('exits with one line when its HTTP port is taken', async () => {
