@@ -50,6 +50,8 @@ export interface CallSoundDeskOptions {
   /** Private networks that files may be fetched from. */
   allowCidrs: readonly Cidr[];
   resolve?: Resolve;
+  /** Longest wait for other sounds, at each of two queues. Default: 10 s. */
+  patienceMs?: number;
 }
 
 export const LONGEST_SOUND_MS = 300_000;
@@ -61,18 +63,21 @@ const SYNTHESIS_TIMEOUT_MS = 30_000;
 const MOST_AT_ONCE = { inAll: 4, perLane: 2, waiting: 64, waitingPerLane: 16 };
 /** Separate, because a slow server of one customer must not delay the sounds of others. Bounds the files on disk. */
 const MOST_FETCHED_AT_ONCE = { ...MOST_AT_ONCE, inAll: 16 };
+/** With the times above, less than another node waits for the answer to a request. */
+const PATIENCE_MS = 10_000;
 
 export function createCallSoundDesk(options: CallSoundDeskOptions): CallSoundDesk {
+  const { patienceMs = PATIENCE_MS } = options;
   const engines = new Gate(MOST_AT_ONCE);
   const fetches = new Gate(MOST_FETCHED_AT_ONCE);
   return {
     async make(source, { workspaceId, signal }) {
-      const pass = { lane: workspaceId, signal };
-      const decoding: Decoding = (decode) => engines.run(decode, pass);
+      const pass = { lane: workspaceId, signal, patienceMs };
+      const decoding: Decoding = (decode) => inTurn(engines, decode, pass);
       try {
         return source.kind === 'text'
-          ? await engines.run(() => synthesise(source, { ...options, workspaceId, signal }), pass)
-          : await fetches.run(() => fetchFile(source.url, { ...options, signal, decoding }), pass);
+          ? await inTurn(engines, () => synthesise(source, { ...options, workspaceId, signal }), pass)
+          : await inTurn(fetches, () => fetchFile(source.url, { ...options, signal, decoding }), pass);
       } catch (error) {
         if (!(error instanceof GateFullError)) throw error;
         throw new TandemError('CONTROL_BUSY', 'Too many sounds are being prepared. Try again in a few seconds.', {
@@ -82,6 +87,28 @@ export function createCallSoundDesk(options: CallSoundDeskOptions): CallSoundDes
       }
     },
   };
+}
+
+/** @throws GateFullError also after `patienceMs` in the queue */
+async function inTurn<Result>(
+  gate: Gate,
+  work: () => Promise<Result>,
+  { lane, signal, patienceMs }: { lane: string; signal: AbortSignal; patienceMs: number },
+): Promise<Result> {
+  const waiting = new AbortController();
+  const timer = setTimeout(() => waiting.abort(new GateFullError('the queue is too slow')), patienceMs);
+  try {
+    const release = await gate.enter({ lane, signal: AbortSignal.any([signal, waiting.signal]) });
+    clearTimeout(timer);
+    try {
+      signal.throwIfAborted();
+      return await work();
+    } finally {
+      release();
+    }
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 interface MakingOptions extends CallSoundDeskOptions {

@@ -176,6 +176,27 @@ describe('audio file for a call', () => {
     expect(speech.spoken).toHaveLength(3);
   });
 
+  it('fails as busy when earlier sounds of the workspace take too long', async () => {
+    const speech = new FakeSpeech();
+    const { workspaceId } = await seedCaller(database.sql);
+    const sounds = createCallSoundDesk({
+      ...{ sql: database.sql, synthesis: speech, voices: speech, readScript, tempDir, patienceMs: 1 },
+      allowCidrs: parseCidrs(['127.0.0.0/8']),
+    });
+    const controller = new AbortController();
+    const slow = Promise.withResolvers<void>();
+    let count = 0;
+    answer = () => void (++count === 2 && slow.resolve());
+    const make = () =>
+      sounds.make({ kind: 'url', url: `${base}/slow.wav` }, { workspaceId, signal: controller.signal });
+    const waiting = [make(), make()].map((sound) => sound.catch(() => null));
+    await slow.promise;
+    await expect(make()).rejects.toMatchObject({ code: 'CONTROL_BUSY', retryAfterS: 5 });
+    expect(count).toBe(2);
+    controller.abort();
+    await Promise.all(waiting);
+  });
+
   it('fails on a private network and with an invalid URL', async () => {
     const speech = new FakeSpeech();
     const { workspaceId } = await seedCaller(database.sql);
