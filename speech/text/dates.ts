@@ -1,7 +1,7 @@
 import { ENGLISH_MONTHS } from './languages/english.ts';
 import { longDate } from './languages/icu-names.ts';
 import type { SpokenLanguage } from './languages/language.ts';
-import { sayNumber } from './numbers.ts';
+import { isDeterminer, sayNumber } from './numbers.ts';
 import { type Context, isOpen, type Reading, type Token } from './token.ts';
 
 export interface CalendarDate {
@@ -117,7 +117,7 @@ function readYears(at: number, { tokens, language }: Context): Reading | null {
   const { numbers } = language;
   const { core, hasDigit } = tokens[at]!;
   if (!hasDigit || numbers === null) return null;
-  const decades = language.base === 'en' ? DECADES.exec(core) : null;
+  const decades = language.base === 'en' && !isSeconds(at, tokens) ? DECADES.exec(core) : null;
   if (decades !== null) {
     const said = decades.slice(1).filter((decade) => decade !== undefined);
     return { spoken: [said.map((decade) => pluralOf(numbers.year(Number(decade)))).join(' to ')] };
@@ -135,6 +135,28 @@ function readYears(at: number, { tokens, language }: Context): Reading | null {
 const DECADE = "((?:1[1-9]|20)(?:00|[1-9]0)|[1-9]0)['’]?s";
 /** 10s-20s are seconds. */
 const DECADES = new RegExp(`^(?!10s[-–])${DECADE}(?:[-–]['’]?${DECADE})?$`);
+
+/** "Retry in 10s", "a timeout of 60s" and "a 30s delay", but "the over 60s", "in 80s clothes" and "the best of 90s". */
+function isSeconds(at: number, tokens: readonly Token[]): boolean {
+  const { core, lead } = tokens[at]!;
+  const [earlier = '', before = ''] = [at - 2, at - 1].map((place) => tokens[place]?.core.toLowerCase() ?? '');
+  if (!/^[1-9]0s$/.test(core) || lead !== '' || DECADE_WORDS.test(before)) return false;
+  if (core === '10s' && !isDeterminer(tokens[at - 1])) return true;
+  const next = isOpen(tokens[at]) ? (tokens[at + 1]?.core.toLowerCase() ?? '') : '';
+  if (LASTS_SECONDS.test(next)) return true;
+  const isAlone = next === '' || (AFTER_SECONDS.test(next) && !/0s$/.test(tokens[at + 2]?.core ?? ''));
+  return isAlone && (SECONDS_FOLLOW.test(before) || SECONDS_FOLLOW_TWO.test(`${earlier} ${before}`));
+}
+
+const DECADE_WORDS = /^(?:early|mid|late|low|lower|high|upper)$/;
+const SECONDS_FOLLOW =
+  /^(?:in|after|for|every|each|within|than|about|around|another|only|least|next|last|first|final|wait(?:s|ed|ing)?|take[sn]?|took|last(?:s|ed)|timeout)$/;
+const SECONDS_FOLLOW_TWO =
+  /^(?:(?:up|set|limited|reduced|increased|changed) to|(?:timeout|delay|interval|limit|pause|maximum|minimum|duration|length) of)$/;
+const LASTS_SECONDS =
+  /^(?:timeout|delay|interval|limit|pause|silence|break|wait|ad|advert|clip|video|spot|countdown|window|ago|later|left|long|each)$/;
+const AFTER_SECONDS =
+  /^(?:and|or|to|before|after|until|for|on|at|with|then|if|when|while|by|in|from|per|the|a|between|because|so)$/;
 
 function pluralOf(year: string): string {
   return year.endsWith('y') ? `${year.slice(0, -1)}ies` : `${year}s`;
