@@ -27,10 +27,10 @@ function readAttached(at: number, { tokens, language }: Context): Reading | null
     const [high = '', ...rest] = sayWithMagnitude(range.high, magnitude, language).spoken;
     return { spoken: [`${range.from} ${high}`, ...rest] };
   }
-  const rate = language.base === 'en' ? RATE.exec(written) : null;
+  const rate = language.base === 'en' ? (RATE.exec(written) ?? SHORT_RATE.exec(written)) : null;
   const each = rate === null ? null : sayEach(rate[1]!, language);
   if (each !== null) {
-    const full = PER.get(rate![2]!);
+    const full = PER.get(rate![2]!) ?? SHORT_PER.get(rate![2]!);
     return { spoken: [`${each} per ${full ?? rate![2]}`], ...(full !== undefined && { fullStop: 'may-end' as const }) };
   }
   const hyphenated = language.base === 'en' ? sayHyphenated(written, language) : null;
@@ -39,6 +39,9 @@ function readAttached(at: number, { tokens, language }: Context): Reading | null
   if (money === null) return null;
   const magnitude = isOpen(token) ? magnitudeOf(tokens[at + 1]?.core, language) : null;
   if (magnitude !== null && money.magnitude === null) return sayWithMagnitude(money, magnitude, language);
+  const per =
+    language.base === 'en' && isOpen(token) ? SHORT_PER.get(tokens[at + 1]?.core.replace('.', '') ?? '') : undefined;
+  if (per !== undefined) return { spoken: [sayMoney(money, language), `per ${per}`], fullStop: 'may-end' };
   const isOfThing = language.base === 'en' && isOpen(token) && OF_MONEY.test(tokens[at + 1]?.core ?? '');
   return { spoken: [isOfThing ? sayMoneyBefore(money, language) : sayMoney(money, language)] };
 }
@@ -129,6 +132,14 @@ const PER: ReadonlyMap<string, string> = new Map(
     ...{ mo: 'month', yr: 'year', hr: 'hour', min: 'minute', wk: 'week' },
     ...{ kg: 'kilogram', lb: 'pound', oz: 'ounce', mi: 'mile', gal: 'gallon' },
     ...{ GB: 'gigabyte', MB: 'megabyte', sqft: 'square foot', 'sq.ft': 'square foot' },
+  }),
+);
+/** £50pw */
+const SHORT_RATE = /^(.*\d[kKmM]?)(pw|pcm|pm|pa|pd|ph|pp)$/;
+const SHORT_PER: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    ...{ pw: 'week', pcm: 'calendar month', pa: 'annum', pp: 'person' },
+    ...{ pm: 'month', pd: 'day', ph: 'hour' },
   }),
 );
 

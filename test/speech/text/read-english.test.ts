@@ -96,6 +96,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
       '$1.50/lb and ₹4,500/sq.ft',
       'one dollar and fifty cents per pound | and four thousand five hundred rupees per square foot',
     ],
+    ['£50pw, £1,200 pcm.', 'fifty pounds per week, | one thousand two hundred pounds per calendar month.'],
+    ['$30k p.a. is low', 'thirty thousand dollars per annum is low'],
     ['₹10,850/month', 'ten thousand eight hundred fifty rupees per month'],
   ],
   dates: [
