@@ -12,7 +12,7 @@ import type { ScriptWord } from './script.ts';
 import { readRange, readSymbols } from './symbols.ts';
 import { readTelephone } from './telephone.ts';
 import { readTime } from './times.ts';
-import { type Context, type Reading, type Rule, type Token, toToken } from './token.ts';
+import { type Context, isOpen, type Reading, type Rule, type Token, toToken } from './token.ts';
 
 export interface ReadWord extends ScriptWord {
   ends: 'sentence' | 'clause' | null;
@@ -25,17 +25,32 @@ export function readWords(tokens: readonly Token[], language: SpokenLanguage): R
   const context: Context = { tokens, language };
   const words: ReadWord[] = [];
   for (let at = 0; at < tokens.length; ) {
-    const reading = isPlain(tokens[at]!, language) ? null : readingAt(at, context);
+    const reading = isPlain(tokens[at]!, language) ? null : (readHeart(at, context) ?? readingAt(at, context));
     const count = reading?.spoken.length ?? 1;
     for (let index = 0; index < count; index++) {
       const isLast = index === count - 1;
       const said = reading?.spoken[index] ?? tokens[at + index]!.core;
-      const spoken = index === 0 ? `${comparisonBefore(tokens[at]!, language)}${said}` : said;
+      const spoken =
+        index === 0 && reading?.includesLead !== true ? `${comparisonBefore(tokens[at]!, language)}${said}` : said;
       words.push(toWord(at + index, context, { spoken, isLast, fullStop: reading?.fullStop ?? null }));
     }
     at += count;
   }
   return words;
+}
+
+/** "I <3 you" and "Thank you <3", but "The score was <3". */
+function readHeart(at: number, { tokens, language }: Context): Reading | null {
+  const { lead, core, trail, endsParagraph } = tokens[at]!;
+  if (language.base !== 'en' || core !== '3' || lead !== '<' || trail.includes('>')) return null;
+  const before = tokens[at - 1];
+  const next = tokens[at + 1];
+  if (/^(?:i|we|you|they|who)$/i.test(before?.core ?? '') && isOpen(tokens[at]) && /^\p{L}/u.test(next?.core ?? ''))
+    return { spoken: ['love'], includesLead: true };
+  const ends = next === undefined || endsParagraph || /[.!?]/.test(trail);
+  const isSign =
+    before === undefined || /[.!]/.test(before.trail) || /^(?:you|thanks|love|bye|night|all)$/i.test(before.core);
+  return ends && isSign ? { spoken: [''], includesLead: true } : null;
 }
 
 /** "<5%" and ">$10", unless the sign opens a pair of brackets. */

@@ -29,6 +29,8 @@ export interface Reading {
   spoken: readonly string[];
   /** The last word's full stop belongs to an abbreviation; it may also end a sentence, or never does. */
   fullStop?: 'may-end' | 'never-ends';
+  /** The signs before the first word are read, too. */
+  includesLead?: true;
 }
 
 /** Null if it does not apply to the words at this place. */

@@ -265,6 +265,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['=====', ''],
     ['Hi 😀 there', 'Hi there'],
     ['a <b> c', 'a b c'],
+    ['I <3 you. Thank you <3', 'I love you. | Thank you'],
+    ['The score was <3', 'The score was less than three'],
     ['the price (incl. tax) is', 'the price, including tax, | is'],
   ],
   'telephone keys': [
