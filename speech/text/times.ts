@@ -44,12 +44,45 @@ export function readTime(at: number, { tokens, language }: Context): Reading | n
     const time = sayClock({ hour: written[1]!, minute: written[2] ?? '00', isHalfDay: true }, language);
     return time === null ? null : { spoken: [time, letters(`${meridiem[1]}m`)], fullStop: 'may-end' };
   }
+  const military = readMilitary(at, { tokens, language });
+  if (military !== null) return military;
   const clock = /^(\d{1,2}):(\d{2})(?::(\d{2}))?$/.exec(token.core);
   if (clock === null) return null;
   const before = isOpen(token) && HOUR_WORDS.test(next?.core ?? '') ? sayBeforeHourWord(clock, language) : null;
   if (before !== null) return { spoken: before };
   const time = sayClock({ hour: clock[1]!, minute: clock[2]!, second: clock[3] ?? null, isHalfDay: false }, language);
   return time === null ? null : { spoken: [time] };
+}
+
+/** "0630 hours", "at 1800 hrs", "0900-1700h", but "2000 hours of use". */
+function readMilitary(at: number, { tokens, language }: Context): Reading | null {
+  if (language.base !== 'en') return null;
+  const token = tokens[at]!;
+  const [, first = '', last, attached] = /^(\d{4})(?:[-–](\d{4}))?(h|hrs|hours)?$/.exec(token.core) ?? [];
+  const hasWord = attached === undefined && isOpen(token) && /^(?:hrs?|hours|h)$/.test(tokens[at + 1]?.core ?? '');
+  if (first === '' || (!hasWord && attached === undefined)) return null;
+  const isTime = first.startsWith('0') || last !== undefined || BEFORE_TIMES.test(tokens[at - 1]?.core ?? '');
+  const after = tokens[hasWord ? at + 2 : at + 1]?.core ?? '';
+  if (!isTime || /^(?:of|a|an|per|each|every)$/.test(after)) return null;
+  const times = [first, ...(last === undefined ? [] : [last])].map((time) => sayMilitary(time, language));
+  if (times.includes(null)) return null;
+  const said = times.join(` ${language.to} `);
+  return hasWord
+    ? { spoken: [said, 'hours'], fullStop: 'may-end' }
+    : { spoken: [`${said} hours`], fullStop: 'may-end' };
+}
+
+const BEFORE_TIMES = /^(?:at|by|from|until|till|before)$/i;
+
+/** "Zero six thirty", "eighteen hundred". */
+function sayMilitary(time: string, { numbers }: SpokenLanguage): string | null {
+  const [hour, minute] = [time.slice(0, 2), time.slice(2)];
+  if (numbers === null || Number(hour) > 24 || Number(minute) > 59) return null;
+  const [hours, minutes] = [hour, minute].map((two) => {
+    const name = numbers.cardinal(Number(two), null);
+    return two.startsWith('0') ? `${numbers.digits[0]} ${name}` : name;
+  });
+  return `${hours} ${minute === '00' ? 'hundred' : minutes}`;
 }
 
 /** 8 a.m.–5 p.m. and 8 am-5pm: the first meridiem and the second hour are one written word. */

@@ -152,6 +152,11 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['9-5 pm', 'nine to five P.M.'],
     ['14:00-15:30', 'fourteen hundred to fifteen thirty'],
     ['10:05:30', 'ten oh five and thirty seconds'],
+    ['0630 hours', 'zero six thirty hours'],
+    ['open 0900-1700 hrs.', 'open zero nine hundred to seventeen hundred hours.'],
+    ['at 1800 hours, by 2045h', 'at eighteen hundred hours, | by twenty forty-five hours'],
+    ['at 2000 hours of use', 'at two thousand hours of use'],
+    ['worked 1600 hours', 'worked one thousand six hundred hours'],
   ],
   telephones: [
     ['+91 98765 43210', 'plus nine one, nine eight seven six five, four three two one zero'],
