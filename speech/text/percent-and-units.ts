@@ -33,6 +33,8 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
   if (!isOpen(token) || next === undefined || next.core === '' || next.lead !== '') return null;
   // 5 ft 10 in
   const isInches = next.core === 'in' && /^(ft|feet|foot)$/.test(tokens[at - 1]?.core ?? '');
+  const degrees = readDegrees(at, amount, { tokens, language });
+  if (degrees !== null) return degrees;
   const name = measureName(next.core, { isAttached: isInches }, number, language);
   if (name === null) return null;
   return {
@@ -40,6 +42,26 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
     ...(next.core.length > 1 && isShort(next.core) && { fullStop: 'may-end' as const }),
   };
 }
+
+/** "25 degrees C", "72 deg F", "minus 5 C", and "25 C" in a text about the temperature. */
+function readDegrees(at: number, amount: string, { tokens, language }: Context): Reading | null {
+  if (language.base !== 'en') return null;
+  const [next, letter] = tokens.slice(at + 1, at + 3);
+  if (/^deg(?:ree)?s?$/i.test(next!.core) && /^\.?$/.test(next!.trail) && /^[CF]$/.test(letter?.core ?? '')) {
+    const unit = tokens[at]!.core === '1' ? 'degree' : 'degrees';
+    return { spoken: [amount, unit, SCALES[letter!.core]!] };
+  }
+  if (/^deg[CF]$/.test(next!.core)) return { spoken: [amount, `degrees ${SCALES[next!.core.at(-1)!]}`] };
+  const scale = SCALES[next!.core];
+  if (scale === undefined) return null;
+  const near = tokens.slice(Math.max(0, at - 6), at).map(({ core }) => core);
+  const isTemperature = /^(?:minus|[-+]\d.*)$/i.test(`${near.at(-1)}`) || near.some((word) => TEMPERATURES.test(word));
+  return isTemperature || tokens[at]!.core.startsWith('-') ? { spoken: [amount, `degrees ${scale}`] } : null;
+}
+
+const SCALES: Record<string, string> = { C: 'Celsius', F: 'Fahrenheit' };
+const TEMPERATURES =
+  /^(?:temps?|temperatures?|oven|heat|heated|preheat|cool|cooled|warm|warmer|cold|colder|hot|hotter|fever|thermostat|weather|freezer|fridge|boils?|freezes|melts)$/i;
 
 const MEASURE = new RegExp(
   `^([-+]?[\\d.,]*\\d[${VULGAR_FRACTIONS}]?)(?:([^\\d\\s–-][^\\s–-]{0,9})?[-–]([\\d.,]*\\d))?-?([^\\d\\s-][^\\s-]{0,9})?$`,
