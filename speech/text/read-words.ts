@@ -53,12 +53,19 @@ function readHeart(at: number, { tokens, language }: Context): Reading | null {
   return ends && isSign ? { spoken: [''], includesLead: true } : null;
 }
 
-/** "<5%" and ">$10", unless the sign opens a pair of brackets. */
+/** "<5%", ">$10" and "≥18", unless the sign opens a pair of brackets. */
 function comparisonBefore({ lead, core, trail }: Token, { base }: SpokenLanguage): string {
+  const limit = core === '' ? undefined : LIMITS.get(lead.at(-1) ?? '');
+  if (limit !== undefined) return base === 'en' ? `${limit} ` : lead.at(-1)!;
   if (base !== 'en' || !/^\p{Sc}?\.?\d/u.test(core) || trail.includes('>')) return '';
   if (lead.endsWith('<')) return 'less than ';
   return lead.endsWith('>') ? 'more than ' : '';
 }
+
+const LIMITS: ReadonlyMap<string, string> = new Map([
+  ['≤', 'at most'],
+  ['≥', 'at least'],
+]);
 
 /** More specific ones first. */
 const RULES_WITH_DIGITS: readonly Rule[] = [

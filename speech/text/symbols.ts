@@ -100,9 +100,14 @@ function readSign(at: number, { tokens, language }: Context, signs: Record<strin
     if (between && (clean !== '-' || isCalculation(at, tokens))) return { spoken: [signs[clean] ?? ''] };
     return { spoken: [/[-–—]/.test(clean) ? '–' : ''] };
   }
-  const sign = signs[clean];
+  const sign = isLimit(at, tokens) ? `is ${signs[clean]}` : signs[clean];
   if (sign === undefined) return /^(.)\1+$/u.test(clean) ? { spoken: [''] } : null;
   return language.base === 'en' && clean === '/' ? { spoken: [''] } : { spoken: [sign] };
+}
+
+/** "x ≥ 5" and "5 ≤ 7", but "Aged ≥ 18". */
+function isLimit(at: number, tokens: readonly Token[]): boolean {
+  return /^[≤≥]$/.test(tokens[at]!.clean) && /^(?:[\d.,]+|\p{L})$/u.test(tokens[at - 1]?.clean ?? '');
 }
 
 function isNumber(token: Token | undefined): boolean {

@@ -37,7 +37,9 @@ export interface Reading {
 export type Rule = (at: number, context: Context) => Reading | null;
 
 export function toToken(written: string, endsParagraph = false): Token {
-  const clean = asciiSeparators(asciiDigits(written.replace(UNSPOKEN, '').replace(/[\u2010\u2011\u2212]/g, '-')));
+  const clean = asciiSeparators(
+    asciiDigits(written.replace(UNSPOKEN, '').replace(/[\u2010\u2011\u2212]/g, '-')),
+  ).replace(COMPARISON, (sign) => (sign === '<=' ? '≤' : '≥'));
   const lead = LEAD.exec(clean)?.[0] ?? '';
   const trailStart = startOfTrail(clean, lead.length);
   const core = clean.slice(lead.length, trailStart);
@@ -54,7 +56,10 @@ export function isOpen(token: Token | undefined): token is Token {
   return token !== undefined && token.trail === '' && !token.endsParagraph;
 }
 
-const LEAD = /^[("'“”‘’„‚«»‹›[{¿¡「『（《【〈<>*_`|•]+/u;
+/** "x >= 5" and "<=10%", but no arrows. */
+const COMPARISON = /(?<![<>=-])[<>]=(?=$|[\p{Sc}+-]?\.?\d)/gu;
+
+const LEAD = /^[("'“”‘’„‚«»‹›[{¿¡「『（《【〈<>≤≥*_`|•]+/u;
 const TRAIL = /[.,;:!?…)\]}"'”’“»›«।॥۔،؛؟。，！？；：、」』）》】〉<>*_`|]/u;
 
 /** Not a regular expression, which would take quadratic time for a long run of marks. */

@@ -255,6 +255,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['3 × 4', 'three times four'],
     ['5 x 3 = 15', 'five times three equals fifteen'],
     ['x = 5', 'x equals five'],
+    ['x >= 5, 5 ≥ 3', 'x is at least five, | five is at least three'],
+    ['≥$5, <=5 kg, ages ≥18', 'at least five dollars, at most five kilograms, | ages at least eighteen'],
     ['5x3', 'five by three'],
     ['5-10 people', 'five to ten people'],
     ['5 - 10 people', 'five to ten people'],
