@@ -3,14 +3,18 @@ import { queryOptions } from '@tanstack/react-query';
 import { useRef } from 'react';
 import { api, dataOf } from '../app/api.ts';
 import { ApiError } from '../app/api-error.ts';
+import { everyPage, MOST_PER_PAGE } from '../app/every-page.ts';
 import { placeText } from '../text/live.ts';
 
 type Placement = operations['placeCall']['requestBody']['content']['application/json'];
 
 export const callerIdsQuery = queryOptions({
   queryKey: ['caller-ids'],
-  queryFn: async ({ signal }) =>
-    (await dataOf(api.GET('/dialer/numbers', { params: { query: { page: 1, limit: 100 } }, signal }))).numbers,
+  queryFn: async ({ signal }) => {
+    const pageOf = (page: number) =>
+      dataOf(api.GET('/dialer/numbers', { params: { query: { page, limit: MOST_PER_PAGE } }, signal }));
+    return (await everyPage(pageOf)).flatMap(({ numbers }) => numbers);
+  },
 });
 
 /** Builds the request from a form. @throws Error if the metadata is not a JSON object */

@@ -1,8 +1,9 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { api, dataOf } from '../app/api.ts';
+import { everyPage, MOST_PER_PAGE } from '../app/every-page.ts';
 import { queryClient } from '../app/query-client.ts';
 
-const PAGE_SIZE = 100;
+const PAGE_SIZE = MOST_PER_PAGE;
 const SETTLING_MS = 2_000;
 
 export type Trunk = Awaited<ReturnType<typeof pageOfTrunks>>['trunks'][number];
@@ -20,14 +21,7 @@ function pageOfNumbers(page: number) {
 /** All trunks. Polls until first checks and registrations are done, because no stream reports them. */
 export const trunksQuery = queryOptions({
   queryKey: ['trunks'],
-  queryFn: async (): Promise<Trunk[]> => {
-    const trunks: Trunk[] = [];
-    for (let page = 1; ; page += 1) {
-      const next = await pageOfTrunks(page);
-      trunks.push(...next.trunks);
-      if (page >= next.pagination.pages) return trunks;
-    }
-  },
+  queryFn: async (): Promise<Trunk[]> => (await everyPage(pageOfTrunks)).flatMap(({ trunks }) => trunks),
   refetchInterval: ({ state }) => (state.data?.some(isSettling) ? SETTLING_MS : false),
 });
 

@@ -1,5 +1,6 @@
 import { queryOptions } from '@tanstack/react-query';
 import { api, bodyOf, dataOf } from '../app/api.ts';
+import { everyPage, MOST_PER_PAGE } from '../app/every-page.ts';
 
 const STALE_MS = 5 * 60_000;
 
@@ -36,7 +37,11 @@ export type ListedVoice = Awaited<ReturnType<NonNullable<ReturnType<typeof voice
 
 export const rubricsQuery = queryOptions({
   queryKey: ['rubrics'],
-  queryFn: async () => (await dataOf(api.GET('/judge/rubrics', { params: { query: { limit: 100 } } }))).rubrics,
+  queryFn: async () => {
+    const pageOf = (page: number) =>
+      dataOf(api.GET('/judge/rubrics', { params: { query: { page, limit: MOST_PER_PAGE } } }));
+    return (await everyPage(pageOf)).flatMap(({ rubrics }) => rubrics);
+  },
 });
 
 export const memoriesQuery = queryOptions({
