@@ -51,7 +51,8 @@ export class ClauseSpeaker {
     await this.#speakPiece({ words: options.words, indices: [...options.words.keys()] }, { clause, options });
     clause.end();
     const finished = clause.finished();
-    if (finished !== null) this.#cache.put(key, finished);
+    // A server that fails may answer without sound. The next request asks it again.
+    if (finished?.samples.some((sample) => sample !== 0)) this.#cache.put(key, finished);
   }
 
   async #speakPiece(

@@ -280,6 +280,15 @@ describe('synthesis cache', () => {
     expect(two.engine.asked).toEqual(['w7']);
   });
 
+  it('forgets a clause for which the engine had no sound', async () => {
+    const folder = await folderOf();
+    const one = speaking({ folder, mostBytes: 1e6, isMute: true });
+    await expect(one.render('w7')).rejects.toMatchObject({ code: 'unsayable' });
+    await one.desk.drain();
+    const two = speaking({ folder, mostBytes: 1e6 });
+    expect(await two.render('w7')).toEqual([7]);
+  });
+
   it('keeps files that others are writing and removes abandoned ones', async () => {
     const folder = await folderOf();
     await mkdir(folder);

@@ -18,6 +18,8 @@ export interface FakeEngineOptions {
   maxInstances?: number;
   /** Called before each word; may wait or throw. */
   script?: (step: FakeStep) => void | Promise<void>;
+  /** Whether the words have no sound. Default false. */
+  isMute?: boolean;
   onStart?: (model: string) => void | Promise<void>;
   idle?: () => Promise<void>;
 }
@@ -57,8 +59,8 @@ export function createFakeEngine(options: FakeEngineOptions = {}): FakeEngine {
       const instance = engine.started.length;
       await options.onStart?.(model);
       signal.throwIfAborted();
-      const { script = () => {}, idle } = options;
-      return { ...synthesizer(engine, { instance, script }), ...(idle !== undefined && { idle }) };
+      const { script = () => {}, isMute = false, idle } = options;
+      return { ...synthesizer(engine, { instance, script, isMute }), ...(idle !== undefined && { idle }) };
     },
   };
   return engine;
@@ -66,7 +68,7 @@ export function createFakeEngine(options: FakeEngineOptions = {}): FakeEngine {
 
 function synthesizer(
   engine: FakeEngine,
-  { instance, script }: { instance: number; script: (step: FakeStep) => void | Promise<void> },
+  { instance, script, isMute }: { instance: number; script: (step: FakeStep) => void | Promise<void>; isMute: boolean },
 ): Synthesizer {
   return {
     sampleRateHz: FAKE_RATE_HZ,
@@ -79,7 +81,10 @@ function synthesizer(
           await script({ instance, word: spoken, clause });
           await new Promise((resolve) => setImmediate(resolve));
           signal.throwIfAborted();
-          yield { samples: soundOf(spoken), marks: [{ word, atMs: word * 100 }] };
+          yield {
+            samples: isMute ? new Int16Array(WORD_SAMPLES) : soundOf(spoken),
+            marks: [{ word, atMs: word * 100 }],
+          };
         }
       } finally {
         engine.running.delete(instance);
