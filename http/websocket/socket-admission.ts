@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { ErrorMessage } from '../../actors/stt/live-stt.ts';
 import { TandemError } from '../../machines/errors.ts';
 import { nanoToUsd } from '../../runtime/money.ts';
+import { priceBookOf } from '../../storage/price-book.ts';
 import { walletOf } from '../../storage/queries/billing.ts';
 import { authenticate, enterWorkspace, type Principal, requireAccess, requireCredentials } from '../auth.ts';
 import type { HttpContext } from '../context.ts';
@@ -61,14 +62,15 @@ export function cookieObjection(request: IncomingMessage, context: AdmissionCont
 }
 
 /**
- * Admits a client. Checks in this order: credentials, role and scope, rate limit, wallet.
+ * Admits a client. Checks in this order: credentials, role and scope, rate limit, wallet unless the service is free.
  * @throws TandemError
  */
 export async function admitToSocket(
   credentials: SocketCredentials,
-  { context, address, scope }: { context: AdmissionContext; address: string; scope: Scope },
+  { context, address, service }: { context: AdmissionContext; address: string; service: 'stt' | 'tts' },
 ): Promise<Admitted> {
   const { sql, limits } = context;
+  const scope: Scope = `${service}:write`;
   const principal = await identify(credentials, { context, scope }).catch(async (error: unknown) => {
     const refusal = toRefusal(error);
     if (refusal.status < 500) {
@@ -81,7 +83,7 @@ export async function admitToSocket(
   const state = await limits.consumeWorkspace(principal.workspaceId, principal.plan);
   if (state.exceeded) throw rateLimited(state);
   const { availableNano } = await walletOf(sql, principal.workspaceId);
-  if (availableNano <= 0n) {
+  if (availableNano <= 0n && (await priceBookOf(sql, principal.workspaceId))[service] > 0n) {
     throw new TandemError('INSUFFICIENT_CREDITS', 'The wallet is empty. Top up the wallet, then reconnect.', {
       details: { available: nanoToUsd(availableNano) },
     });

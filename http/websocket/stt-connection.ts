@@ -57,7 +57,7 @@ export async function serveSttConnection(socket: WebSocket, options: SttConnecti
   outlet.send({ type: 'connecting', message: 'Checking credentials.', timestamp: Date.now() });
 
   try {
-    const admitted = await admitToSocket(options.credentials, { ...options, scope: 'stt:write' });
+    const admitted = await admitToSocket(options.credentials, { ...options, service: 'stt' });
     await using _slot = await context.limits.acquireSlot({ userId: admitted.principal.userId, kind: 'stt' });
     if (gone.aborted) return;
     if (closing.aborted) throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Reconnect shortly.');

@@ -58,7 +58,7 @@ export async function serveTtsConnection(socket: WebSocket, options: TtsConnecti
   };
   try {
     const query = readTtsQuery(options.query);
-    const admitted = await admitToSocket(options.credentials, { ...options, scope: 'tts:write' });
+    const admitted = await admitToSocket(options.credentials, { ...options, service: 'tts' });
     await using _slot = await context.limits.acquireSlot({ userId: admitted.principal.userId, kind: 'tts' });
     const speech = await openSpeech(socket, { context, outlet, query, admitted, onAudioSent });
     if (gone.aborted) return;

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { WebSocket } from 'ws';
 import { TandemError } from '../../machines/errors.ts';
 import { topUp } from '../../storage/ledger.ts';
+import { setPrice } from '../../storage/price-book.ts';
 import { revokeApiKey } from '../../storage/queries/api-keys.ts';
 import { untilTruthy } from '../eventually.ts';
 import { USD } from '../storage/seed.ts';
@@ -165,6 +166,12 @@ describe('client of /ws/tts', () => {
     expect(await client.until('error')).toMatchObject({ code: 'INVALID_SSML' });
     expect(await client.closed).toBe(1008);
     expect(said()).toEqual([]);
+  });
+
+  it('needs no money for free speech', async () => {
+    const { key, workspaceId } = await fixture.addWorkspace();
+    await setPrice(fixture.sql, { scope: { workspaceId }, item: 'tts', value: 0n, now: fixture.now.current });
+    expect(await (await connected({}, { key })).until('Metadata')).toMatchObject({ credit_balance: 0 });
   });
 
   it('loses its connection with the reason when a text is refused', async () => {

@@ -4,6 +4,7 @@ import { type AddressInfo, Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { topUp } from '../../storage/ledger.ts';
 import { createLimitsInProcess, type Limits } from '../../storage/limits/limits.ts';
+import { setPrice } from '../../storage/price-book.ts';
 import { fingerprintOf, mintApiKey } from '../../storage/queries/api-key-secret.ts';
 import { createApiKey } from '../../storage/queries/api-keys.ts';
 import { eventually, untilTruthy } from '../eventually.ts';
@@ -214,6 +215,13 @@ describe('connecting client of /ws/stt', () => {
       expect(await client.closed).toBe(1008);
       expect(client.messages[1]).toMatchObject({ type: 'error', code: 'FORBIDDEN' });
     }
+  });
+
+  it('needs no money for free transcription', async () => {
+    const { key, workspaceId } = await fixture.addWorkspace();
+    await setPrice(fixture.sql, { scope: { workspaceId }, item: 'stt', value: 0n, now: fixture.now.current });
+    const client = dial({ apiKey: key });
+    expect(await client.until('connection_established')).toMatchObject({ credit_balance: 0 });
   });
 
   it('fails with an empty wallet', async () => {
