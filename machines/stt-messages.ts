@@ -1,5 +1,5 @@
 import type { FinalUtterance, RefinedText, SttEnding, SttSettings, TalkContext } from './stt-session-events.ts';
-import { type RecognisedWord, type RecognitionEvent, seconds, type UnusableReason } from './utterances.ts';
+import { decibels, type RecognisedWord, type RecognitionEvent, seconds, type UnusableReason } from './utterances.ts';
 
 /** A message to the client of a live transcription (platform specification, STT WebSocket server messages). */
 export type SttMessage =
@@ -145,7 +145,7 @@ export function finalMessage(
     start: seconds(final.summary.startMs),
     end: seconds(final.summary.endMs),
     words: words.map(wordOnWire),
-    snr_db: final.summary.snrDb === null ? null : Math.round(final.summary.snrDb * 10) / 10,
+    snr_db: decibels(final.summary.snrDb),
     processing_mode: final.mode,
     ...UNREFINED,
     ...(refined && {

@@ -19,6 +19,11 @@ export function seconds(ms: number): number {
   return Math.round(ms) / 1000;
 }
 
+/** Decibels as in the API, rounded to a tenth. Null stays null. */
+export function decibels(db: number | null): number | null {
+  return db === null ? null : Math.round(db * 10) / 10;
+}
+
 /** Joins texts in speaking order. Chinese and Japanese have no space between sentences. */
 export function joinedTexts(texts: readonly string[]): string {
   const written = texts.filter((text) => text !== '');

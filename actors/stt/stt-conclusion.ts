@@ -1,6 +1,6 @@
 import { fromPromise } from 'xstate';
 import type { ConcludeInput, Conclusion } from '../../machines/stt-session-events.ts';
-import { seconds } from '../../machines/utterances.ts';
+import { decibels, seconds } from '../../machines/utterances.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import { LATE, within } from '../../runtime/waiting.ts';
 import { inTransaction, type Sql } from '../../storage/database.ts';
@@ -58,7 +58,7 @@ function outcomeOf({ sessionId: id, ending, transcript, language, snrDb }: Concl
     // Undetermined (ISO 639-2).
     language: language ?? 'und',
     duration: seconds(receivedMs),
-    snr_db: snrDb,
+    snr_db: decibels(snrDb),
     source: 'websocket' as const,
   };
   return { event: 'stt.completed' as const, data };

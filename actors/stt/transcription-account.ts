@@ -1,6 +1,6 @@
 import { TandemError } from '../../machines/errors.ts';
 import type { DecodedAudio, RecognisedFile, RefinedFile, Settlement } from '../../machines/transcription.machine.ts';
-import { seconds } from '../../machines/utterances.ts';
+import { decibels, seconds } from '../../machines/utterances.ts';
 import { nanoToUsd } from '../../runtime/money.ts';
 import { inTransaction, type Sql, type SqlOrTx } from '../../storage/database.ts';
 import { type Charge, charge, chargeOf, walletOf } from '../../storage/ledger.ts';
@@ -83,7 +83,7 @@ export async function settleTranscription(
       // Undetermined (ISO 639-2).
       language: file.language ?? 'und',
       duration: seconds(durationMs),
-      snr_db: file.snrDb === null ? null : Math.round(file.snrDb * 10) / 10,
+      snr_db: decibels(file.snrDb),
       source: 'rest' as const,
     };
     return { charged, deliveries: await emitWebhookEvent(tx, { workspaceId, event: 'stt.completed', data, now }) };

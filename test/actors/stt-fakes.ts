@@ -188,7 +188,7 @@ export class FakeListeningSession implements ListeningSession {
   async finish() {
     this.isFinished = true;
     queueMicrotask(this.#onFinish);
-    return { durationMs: 4_000, speechMs: 2_000, snrDb: 21 };
+    return { durationMs: 4_000, speechMs: 2_000, snrDb: 21.04 };
   }
 
   async close(): Promise<void> {
