@@ -32,13 +32,16 @@ export class Handover<T> {
 
   /** Returns the next item, or null at the end. Allows one consumer at a time. @throws the error given to `fail` */
   async take(): Promise<T | null> {
+    const item = await this.peek();
+    this.#offered?.taken();
+    this.#offered = null;
+    return item;
+  }
+
+  /** As `take`, but leaves the item on offer. */
+  async peek(): Promise<T | null> {
     for (;;) {
-      if (this.#offered !== null) {
-        const { item, taken } = this.#offered;
-        this.#offered = null;
-        taken();
-        return item;
-      }
+      if (this.#offered !== null) return this.#offered.item;
       if (this.#end === 'done') return null;
       if (this.#end !== null) throw this.#end.error;
       await new Promise<void>((resolve) => {

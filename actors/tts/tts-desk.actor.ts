@@ -326,11 +326,12 @@ function failureOf({ listening, error }: LiveStream): string {
 async function begun(stream: LiveStream): Promise<SynthesisStream> {
   const inHand: SpokenPart[] = [];
   for (;;) {
-    const part = await stream.parts.take();
-    if (part === null) break;
+    const part = await stream.parts.peek();
+    // A first part without duration is only a file header. Sound stays on offer until the listener takes it: a text of
+    // one part would be complete otherwise, whether the listener is still there or not.
+    if (part === null || (part.audio.byteLength > 0 && part.durationMs > 0)) break;
     inHand.push(part);
-    // A first part without duration is only a file header.
-    if (part.audio.byteLength > 0 && part.durationMs > 0) break;
+    await stream.parts.take();
   }
   if (stream.charge === null) throw new Error('synthesised a text without a charge');
   async function* parts(): AsyncGenerator<SpokenPart, void> {

@@ -189,6 +189,19 @@ describe('synthesis request', () => {
     expect(logger.lines).toEqual([]);
   });
 
+  it('refunds its charge when the client disconnects although all audio is ready', async () => {
+    const { desk } = fixture.deskOf(async function* () {
+      yield part('all');
+    });
+    const client = new AbortController();
+    await desk.speak(fixture.request, client.signal);
+    await new Promise((resolve) => setImmediate(resolve));
+    client.abort();
+    await desk.close();
+    expect(await fixture.balance()).toBe(USD);
+    expect(await fixture.rows()).toMatchObject([{ state: 'abandoned' }]);
+  });
+
   it('costs nothing when the client disconnects before the start', async () => {
     const { desk } = fixture.deskOf(async function* () {
       yield part('one');
