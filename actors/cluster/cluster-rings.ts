@@ -36,7 +36,7 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
   /** Branches of this node's legs on other nodes, by id. */
   const branches = new Map<string, RemoteBranch>();
   /** Legs of other nodes that ring here, by the id of their branch. */
-  const rings = new Map<string, { boot: string; leg: RingingLeg; connected: PromiseWithResolvers<RemoteMedia> }>();
+  const rings = new Map<string, RingHere>();
 
   const send = async <K extends CommandName>(boot: string, command: K, args: Commands[K]['args']) =>
     (await cluster.send(boot, command, args)) as Commands[K]['result'];
@@ -65,9 +65,7 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
   nodes.onRenewed((peers) => {
     const boots = new Set(peers.map(({ boot }) => boot));
     for (const branch of branches.values()) if (!boots.has(branch.boot)) branch.lose();
-    for (const [id, { boot }] of rings) {
-      if (!boots.has(boot)) commandHere(id, { type: 'hangup', cause: 'NETWORK_OUT_OF_ORDER' });
-    }
+    for (const ring of rings.values()) if (!boots.has(ring.boot)) ring.lose();
   });
 
   function branchOn(boot: string, request: Omit<RingRequest, 'signal' | 'onEvent'>): StartBranch {
@@ -88,13 +86,18 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
           if (isThere) await send(boot, 'phones.command', { id, command });
         }).catch((error) => {
           logger.warn({ callId: request.call.call_id, err: error }, 'phones on another node were lost');
-          branch.lose();
-          const hangup = { type: 'hangup', cause: 'NETWORK_OUT_OF_ORDER' } as const;
-          unheard.repeat(boot, () => send(boot, 'phones.command', { id, command: hangup }));
+          giveUp();
+          unheard.repeat(boot, () => send(boot, 'phones.command', { id, command: HANG_UP_LOST }));
         });
       const end = () => {
         closing.abort();
         return branches.delete(id);
+      };
+      const giveUp = () => {
+        if (!end()) return;
+        if (isAnswered) onEvent(LOST);
+        else if (isAnswering) onEvent({ type: 'leg.refused', ...UNREACHED });
+        else onUnreached(UNREACHED);
       };
 
       const branch: RemoteBranch = {
@@ -102,7 +105,7 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
         media: null,
         receive(event) {
           if (event.type === 'leg.unreached') return onUnreached(event.isBusy ? BUSY : UNREACHED);
-          if (event.type === 'leg.ended' && !isAnswered) return branch.lose();
+          if (event.type === 'leg.ended' && !isAnswered) return giveUp();
           if (event.type === 'leg.answered') isAnswered = true;
           if (isFinal(event)) end();
           onEvent(event);
@@ -110,7 +113,7 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
         async openMedia() {
           isAnswering = true;
           const onLost = (detail: string) => {
-            tell({ type: 'hangup', cause: 'NETWORK_OUT_OF_ORDER' });
+            tell(HANG_UP_LOST);
             if (end()) onEvent({ type: 'leg.lost', detail });
           };
           branch.media = await openMedia({ signal: closing.signal, onLost }).catch((error) => {
@@ -121,16 +124,14 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
           return branch.media && { rtpCapabilities: branch.media.rtpCapabilities };
         },
         lose() {
-          if (!end()) return;
-          if (isAnswered) onEvent({ type: 'leg.ended', by: 'peer', hangupCause: 'NETWORK_OUT_OF_ORDER' });
-          else if (isAnswering) onEvent({ type: 'leg.refused', ...UNREACHED });
-          else onUnreached(UNREACHED);
+          tell(HANG_UP_LOST);
+          giveUp();
         },
       };
       branches.set(id, branch);
       inOrder(rung).catch((error) => {
         logger.warn({ callId: request.call.call_id, err: error }, 'phones on another node do not ring');
-        branch.lose();
+        giveUp();
       });
       return {
         hangup(cause) {
@@ -159,7 +160,7 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
         },
         (error) => {
           logger.warn({ callId: request.call.call_id, err: error }, 'the node of a call was not told about its phone');
-          commandHere(id, { type: 'hangup', cause: 'NETWORK_OUT_OF_ORDER' });
+          commandHere(id, HANG_UP_LOST);
           const last = isFinal(event) ? event : LOST;
           unheard.repeat(boot, () => send(boot, 'phones.event', { id, event: last }));
         },
@@ -189,7 +190,11 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
         },
       },
     );
-    rings.set(id, { boot, leg, connected });
+    const lose = () => {
+      report(LOST);
+      leg.hangup('NETWORK_OUT_OF_ORDER');
+    };
+    rings.set(id, { boot, leg, connected, lose });
   }
 
   /** Commands the leg of another node; ignored once it has ended. */
@@ -225,7 +230,16 @@ interface RemoteBranch {
   media: PhoneMedia | null;
   receive(event: BranchEvent): void;
   openMedia(): Promise<Pick<PhoneMedia, 'rtpCapabilities'> | null>;
-  /** Ends it because the other node cannot be reached. */
+  /** Ends it because the other node seems lost, and tells that node in case it lives. */
+  lose(): void;
+}
+
+/** Leg of another node that rings phones of this one. */
+interface RingHere {
+  boot: string;
+  leg: RingingLeg;
+  connected: PromiseWithResolvers<RemoteMedia>;
+  /** Like `RemoteBranch.lose`. */
   lose(): void;
 }
 
@@ -253,6 +267,7 @@ interface Commands {
 type CommandName = keyof Commands;
 
 const LOST: LegEvent = { type: 'leg.ended', by: 'peer', hangupCause: 'NETWORK_OUT_OF_ORDER' };
+const HANG_UP_LOST: RingCommand = { type: 'hangup', cause: 'NETWORK_OUT_OF_ORDER' };
 
 function isFinal({ type }: BranchEvent): boolean {
   return type === 'leg.refused' || type === 'leg.ended' || type === 'leg.lost';

@@ -265,6 +265,29 @@ describe('call with a phone of a node that fails', () => {
     expect(legsOf(there)).toBe(0);
   });
 
+  it('ends on the phone when only the node of the call takes the other one for lost', async () => {
+    const { agent } = await talk();
+    here.lose();
+    await eventually(() => expect(agent.notices.at(-1)).toMatchObject({ hangup_cause: 'NETWORK_OUT_OF_ORDER' }));
+    expect(legsOf(there)).toBe(0);
+  });
+
+  it('stops ringing when only the node of the call takes the other one for lost', async () => {
+    const [agent, own] = [await phoneOn(there), await phoneOn(here)];
+    dial(here);
+    await eventually(() => expect(agent.types()).toContain('incoming'));
+    here.lose();
+    await eventually(() => expect(agent.types().at(-1)).toBe('ended'));
+    expect(own.types().at(-1)).toBe('incoming');
+  });
+
+  it('ends for the call when only the node of the phone takes the other one for lost', async () => {
+    const { events } = await talk();
+    there.lose();
+    await eventually(() => expect(events.at(-1)).toMatchObject({ type: 'leg.ended', by: 'peer' }));
+    expect(isMediaClosed()).toBe(true);
+  });
+
   it('ends for the call once the nodes hear of each other again', async () => {
     const { agent, types } = await talk();
     hub.disconnect(here.boot);
