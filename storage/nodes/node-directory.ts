@@ -22,7 +22,7 @@ import {
 export interface NodeDirectory extends NodeIdentity {
   /** Last sign of life of this node's previous boot; null on the first start. */
   readonly previousSeenAt: Date | null;
-  /** Other nodes with a valid lease at the last renewal. */
+  /** Other nodes with a valid lease at the last renewal, or with time to renew it after a database failure. */
   peers(): readonly NodeRow[];
   /** Sets the source of the status sent with each renewal. */
   reportBy(report: () => NodeReport): void;
@@ -93,11 +93,16 @@ export async function openNodeDirectory(options: NodeDirectoryOptions): Promise<
     renewedAtMs = nowMs;
     steadySinceMs ??= nowMs;
     const others = (await unsettledNodes(sql)).filter((row) => row.node !== node);
-    peers = others.filter(({ isLive }) => isLive);
-    for (const listener of listeners) listener(peers);
     // After a database failure every node gets time to renew its lease before any counts as lost.
+    const isSteady = nowMs - steadySinceMs >= leaseMs;
+    const known = new Set(peers.map(({ boot }) => boot));
+    // A node that left drained before.
+    const mayRenew = ({ boot, isDraining, takenOverBy }: NodeRow) =>
+      !isSteady && known.has(boot) && !isDraining && takenOverBy === null;
+    peers = others.filter((row) => row.isLive || mayRenew(row));
+    for (const listener of listeners) listener(peers);
     const hasLost = unsettled.size > 0 || others.length > peers.length;
-    if (hasLost && isStarted && nowMs - steadySinceMs >= leaseMs) takeOver();
+    if (hasLost && isStarted && isSteady) takeOver();
   }
 
   /** Not awaited by renewals, because a settlement may take longer than a lease. */

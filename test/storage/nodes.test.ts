@@ -224,6 +224,27 @@ onEveryServer('node directory', (database) => {
     await eventually(() => expect(two.directory.peers()).toHaveLength(1));
     expect([one, two].flatMap(({ settled, expelled }) => [...settled, ...expelled])).toEqual([]);
   });
+
+  it('keeps its peers after a database failure until they had time to renew', async () => {
+    const [one, two] = [await openNode('one'), await openNode('two')];
+    const counts: number[] = [];
+    one.directory.onRenewed((peers) => counts.push(peers.length));
+    await Promise.all([one.directory.start(), two.directory.start()]);
+    await eventually(() => expect(one.directory.peers()).toHaveLength(1));
+    one.frozen.isFrozen = true;
+    two.frozen.isFrozen = true;
+    await eventually(async () => {
+      const [live] = await database().sql<{ count: number }[]>`
+        select count(*)::int from nodes where lease_until > clock_timestamp()`;
+      expect(live!.count).toBe(0);
+    });
+    counts.length = 0;
+    one.frozen.isFrozen = false;
+    await one.directory.renew();
+    expect(counts[0]).toBe(1);
+    await eventually(() => expect(one.directory.peers()).toHaveLength(0));
+    await eventually(() => expect(one.settled).toMatchObject([{ node: two.directory.node }]));
+  });
 });
 
 function freezable(sql: Sql, frozen: { isFrozen: boolean }): Sql {
