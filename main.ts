@@ -298,7 +298,7 @@ export async function startTandem(
         return closing;
       },
       async stop({ graceMs = 0 } = {}) {
-        await telephony.ownDialer.drain(graceMs);
+        await telephony.drain(graceMs);
         await closeAll();
       },
     };

@@ -97,6 +97,8 @@ export interface Telephony extends AsyncDisposable {
   readonly trunkWatch: TrunkWatch;
   readonly trunkTargets: TrunkTargets;
   readonly recordings: RecordingLibrary;
+  /** Takes no more calls. Those of this node, and those of its phones, continue for up to `graceMs`. */
+  drain(graceMs: number): Promise<void>;
 }
 
 /**
@@ -196,6 +198,7 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
     trunkWatch,
     trunkTargets,
     recordings: library,
+    drain: async (graceMs) => void (await Promise.all([dialer.drain(graceMs), phones.drain(graceMs)])),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }

@@ -165,7 +165,8 @@ export function createClusterPhones({ local, cluster, nodes, sql, logger }: Clus
       const { token, expiresAtMs } = await send(row.ownerBoot, 'phones.mint', { holder });
       return { token, expiresAt: new Date(expiresAtMs) };
     },
-    dial: (dial) => rings.dial(dial),
+    dial: rings.dial,
+    drain: rings.drain,
     connect: (token, outlet) => attach('connect', token, outlet),
     resume: (token, outlet) => attach('resume', token, outlet),
     async nodeOf(user) {

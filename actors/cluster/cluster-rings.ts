@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { TandemError } from '../../machines/errors.ts';
 import type { HangupCause, LegEvent, RemoteMedia } from '../../machines/events.ts';
+import { LATE, within } from '../../runtime/waiting.ts';
 import type { LegDialog } from '../../sip/sip-gateway.ts';
 import type { NodeDirectory } from '../../storage/nodes/node-directory.ts';
 import type { Logger } from '../logger.ts';
@@ -26,7 +27,10 @@ export interface ClusterRingsOptions {
   logger: Logger;
 }
 
-export type ClusterRings = Pick<NodePhoneDesk, 'dial'>;
+export interface ClusterRings extends Pick<NodePhoneDesk, 'dial'> {
+  /** Waits until no phone of this node is in a call of another one. Ends those calls after `graceMs`. */
+  drain(graceMs: number): Promise<void>;
+}
 
 /**
  * Rings a user's phones on all nodes. Each other node rings its own phones and reports their events; requests about
@@ -37,6 +41,8 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
   const branches = new Map<string, RemoteBranch>();
   /** Legs of other nodes that ring here, by the id of their branch. */
   const rings = new Map<string, RingHere>();
+  /** Resolved when no phone of this node is in a call of another one. Null unless the node drains. */
+  let idle: PromiseWithResolvers<void> | null = null;
 
   const send = async <K extends CommandName>(boot: string, command: K, args: Commands[K]['args']) =>
     (await cluster.send(boot, command, args)) as Commands[K]['result'];
@@ -153,7 +159,8 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
     const connected = Promise.withResolvers<RemoteMedia>();
     const report = (event: BranchEvent) => {
       if (!rings.has(id)) return;
-      if (isFinal(event)) rings.delete(id);
+      if (isFinal(event)) forget(id);
+      else if (event.type === 'leg.answered') rings.get(id)!.isAnswered = true;
       inOrder(() => send(boot, 'phones.event', { id, event })).then(
         ({ isLive }) => {
           if (!isLive) commandHere(id, { type: 'hangup', cause: 'NORMAL_CLEARING' });
@@ -194,7 +201,16 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
       report(LOST);
       leg.hangup('NETWORK_OUT_OF_ORDER');
     };
-    rings.set(id, { boot, leg, connected, lose });
+    rings.set(id, { boot, leg, connected, lose, isAnswered: false });
+  }
+
+  function forget(id: string): void {
+    rings.delete(id);
+    resolveIfIdle();
+  }
+
+  function resolveIfIdle(): void {
+    if (![...rings.values()].some(({ isAnswered }) => isAnswered)) idle?.resolve();
   }
 
   /** Commands the leg of another node; ignored once it has ended. */
@@ -205,13 +221,19 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
     if (command.type === 'connected') connected.resolve(command.remote);
     else if (command.type === 'hold') leg.hold(command.isHeld);
     else {
-      rings.delete(id);
+      forget(id);
       if (command.type === 'hangup') leg.hangup(command.cause);
       else leg.answeredElsewhere();
     }
   }
 
   return {
+    async drain(graceMs) {
+      idle = Promise.withResolvers();
+      resolveIfIdle();
+      if ((await within(idle.promise, { ms: graceMs })) !== LATE) return;
+      for (const ring of rings.values()) ring.lose();
+    },
     dial(dial: BrowserDial): LegDialog {
       const peers = nodes.peers();
       if (peers.length === 0) return local.dial(dial);
@@ -230,7 +252,7 @@ interface RemoteBranch {
   media: PhoneMedia | null;
   receive(event: BranchEvent): void;
   openMedia(): Promise<Pick<PhoneMedia, 'rtpCapabilities'> | null>;
-  /** Ends it because the other node seems lost, and tells that node in case it lives. */
+  /** Ends it because the other node seems lost, and reports the end to it in case it lives. */
   lose(): void;
 }
 
@@ -239,6 +261,7 @@ interface RingHere {
   boot: string;
   leg: RingingLeg;
   connected: PromiseWithResolvers<RemoteMedia>;
+  isAnswered: boolean;
   /** Like `RemoteBranch.lose`. */
   lose(): void;
 }

@@ -215,6 +215,33 @@ describe('call for a user who cannot be reached at once', () => {
   });
 });
 
+describe('call with a phone of a node that drains', () => {
+  it('goes on, and keeps the node until it ends', async () => {
+    const { agent, leg } = await talk();
+    const seen: string[] = [];
+    const drained = there.phones.drain(60_000).then(() => seen.push('drained'));
+    await agent.phone.request({ type: 'dtmf', callId: 'call_1', digit: '5', durationMs: 100 });
+    seen.push('talked');
+    leg.hangup('NORMAL_CLEARING');
+    await drained;
+    expect(seen).toEqual(['talked', 'drained']);
+  });
+
+  it('ends after the grace period', async () => {
+    const { agent, types } = await talk();
+    await there.phones.drain(0);
+    expect(agent.notices.at(-1)).toMatchObject({ type: 'ended', hangup_cause: 'NETWORK_OUT_OF_ORDER' });
+    await eventually(() => expect(types().at(-1)).toBe('leg.ended'));
+  });
+
+  it('keeps no node while it only rings', async () => {
+    const agent = await phoneOn(there);
+    dial(here);
+    await eventually(() => expect(agent.types()).toContain('incoming'));
+    await there.phones.drain(60_000);
+  });
+});
+
 describe('call with a phone of a node that fails', () => {
   it('rings elsewhere while one node is unreachable', async () => {
     hub.disconnect(third.boot);
