@@ -12914,14 +12914,45 @@ export interface operations {
             400: components["responses"]["VALIDATION_FAILED.MALFORMED_JSON"];
             401: components["responses"]["UNAUTHORIZED"];
             403: components["responses"]["Repeatable.CROSS_ORIGIN_REQUEST.FORBIDDEN"];
-            404: components["responses"]["WORKSPACE_NOT_FOUND"];
-            409: components["responses"]["IDEMPOTENCY_IN_PROGRESS.IDEMPOTENCY_NOT_REPLAYABLE"];
+            /** @description Error `CALL_NOT_FOUND` or `TRANSFER_NOT_FOUND` or `WORKSPACE_NOT_FOUND`. */
+            404: {
+                headers: {
+                    "idempotency-replayed": components["headers"]["idempotency-replayed"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "x-ratelimit-limit": components["headers"]["x-ratelimit-limit"];
+                    "x-ratelimit-remaining": components["headers"]["x-ratelimit-remaining"];
+                    "x-ratelimit-reset": components["headers"]["x-ratelimit-reset"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Error `CALL_NOT_LIVE` or `IDEMPOTENCY_IN_PROGRESS` or `IDEMPOTENCY_NOT_REPLAYABLE`. */
+            409: {
+                headers: {
+                    "idempotency-replayed": components["headers"]["idempotency-replayed"];
+                    "retry-after": components["headers"]["retry-after"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "x-ratelimit-limit": components["headers"]["x-ratelimit-limit"];
+                    "x-ratelimit-remaining": components["headers"]["x-ratelimit-remaining"];
+                    "x-ratelimit-reset": components["headers"]["x-ratelimit-reset"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             413: components["responses"]["PAYLOAD_TOO_LARGE"];
             415: components["responses"]["UNSUPPORTED_MEDIA_TYPE"];
             422: components["responses"]["IDEMPOTENCY_KEY_REUSED"];
             429: components["responses"]["RATE_LIMITED"];
             500: components["responses"]["INTERNAL"];
-            503: components["responses"]["STORAGE_UNAVAILABLE"];
+            503: components["responses"]["NODE_UNREACHABLE.STORAGE_UNAVAILABLE"];
         };
     };
     completeNamedTransfer: {
@@ -13055,14 +13086,45 @@ export interface operations {
             400: components["responses"]["VALIDATION_FAILED.MALFORMED_JSON"];
             401: components["responses"]["UNAUTHORIZED"];
             403: components["responses"]["Repeatable.CROSS_ORIGIN_REQUEST.FORBIDDEN"];
-            404: components["responses"]["WORKSPACE_NOT_FOUND"];
-            409: components["responses"]["IDEMPOTENCY_IN_PROGRESS.IDEMPOTENCY_NOT_REPLAYABLE"];
+            /** @description Error `CALL_NOT_FOUND` or `TRANSFER_NOT_FOUND` or `WORKSPACE_NOT_FOUND`. */
+            404: {
+                headers: {
+                    "idempotency-replayed": components["headers"]["idempotency-replayed"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "x-ratelimit-limit": components["headers"]["x-ratelimit-limit"];
+                    "x-ratelimit-remaining": components["headers"]["x-ratelimit-remaining"];
+                    "x-ratelimit-reset": components["headers"]["x-ratelimit-reset"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Error `CALL_NOT_LIVE` or `TRANSFER_NOT_ANSWERED` or `IDEMPOTENCY_IN_PROGRESS` or `IDEMPOTENCY_NOT_REPLAYABLE`. */
+            409: {
+                headers: {
+                    "idempotency-replayed": components["headers"]["idempotency-replayed"];
+                    "retry-after": components["headers"]["retry-after"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "x-ratelimit-limit": components["headers"]["x-ratelimit-limit"];
+                    "x-ratelimit-remaining": components["headers"]["x-ratelimit-remaining"];
+                    "x-ratelimit-reset": components["headers"]["x-ratelimit-reset"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             413: components["responses"]["PAYLOAD_TOO_LARGE"];
             415: components["responses"]["UNSUPPORTED_MEDIA_TYPE"];
             422: components["responses"]["IDEMPOTENCY_KEY_REUSED"];
             429: components["responses"]["RATE_LIMITED"];
             500: components["responses"]["INTERNAL"];
-            503: components["responses"]["STORAGE_UNAVAILABLE"];
+            503: components["responses"]["NODE_UNREACHABLE.STORAGE_UNAVAILABLE"];
         };
     };
     completeCallTransfer: {

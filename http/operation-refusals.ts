@@ -249,6 +249,8 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   transferCall: [...NEW_LEG, 'LEG_NOT_FOUND', 'TRANSFER_IN_PROGRESS'],
   completeCallTransfer: [...CALL_CONTROL, 'TRANSFER_NOT_FOUND', 'TRANSFER_NOT_ANSWERED'],
   cancelCallTransfer: [...CALL_CONTROL, 'TRANSFER_NOT_FOUND'],
+  completeNamedTransfer: [...CALL_CONTROL, 'TRANSFER_NOT_FOUND', 'TRANSFER_NOT_ANSWERED'],
+  cancelNamedTransfer: [...CALL_CONTROL, 'TRANSFER_NOT_FOUND'],
   superviseCall: NEW_LEG,
   changeSupervision: LEG_CONTROL,
   endSupervision: LEG_CONTROL,
