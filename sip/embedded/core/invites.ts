@@ -66,6 +66,7 @@ export class Invites {
       onResponse: (response, source) => this.#receive(invite, response, source),
       onFailure: (why) => this.#rejected(invite, synthesizedResponse(request, why), null),
       onCancellable: () => this.#sendCancel(invite),
+      isWanted: () => invite.cancel === null,
       onTerminated: () => this.#forget(invite),
     });
     const forks = new Map(reinvited ? [[reinvited.remoteTag, reinvited]] : []);

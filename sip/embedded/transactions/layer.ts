@@ -42,7 +42,10 @@ export interface TransactionLayerOptions {
 }
 
 export type InviteHandlers = Pick<InviteClientOptions, 'onFailure' | 'onCancellable' | 'onTerminated'> &
-  ResponseHandler;
+  ResponseHandler & {
+    /** Whether the INVITE may be sent again over a new connection. */
+    isWanted: () => boolean;
+  };
 export type RequestHandlers = Pick<ClientOptions, 'onFailure'> & ResponseHandler;
 
 interface ResponseHandler {
@@ -55,6 +58,7 @@ interface Outgoing {
   /** Connection of the last message; null over UDP. */
   sentOver: SentOver | null;
   isSentAgain: boolean;
+  isWanted: () => boolean;
 }
 
 /** Owns all transactions and matches messages to them (RFC 3261 §17.1.3, §17.2.3). */
@@ -85,7 +89,8 @@ export class TransactionLayer {
         handlers.onTerminated();
       },
     });
-    const outgoing: Outgoing = { transaction, remote, sentOver: null, isSentAgain: false };
+    const { isWanted } = handlers;
+    const outgoing: Outgoing = { transaction, remote, sentOver: null, isSentAgain: false, isWanted };
     this.#outgoing.set(key, outgoing);
     return transaction;
   }
@@ -100,7 +105,7 @@ export class TransactionLayer {
       onFailure: (why) => this.#failed(remote, why, handlers),
       onTerminated: () => this.#outgoing.delete(key),
     });
-    const outgoing: Outgoing = { transaction, remote, sentOver: null, isSentAgain: false };
+    const outgoing: Outgoing = { transaction, remote, sentOver: null, isSentAgain: false, isWanted: () => true };
     this.#outgoing.set(key, outgoing);
     return transaction;
   }
@@ -191,9 +196,11 @@ export class TransactionLayer {
   /**
    * An established connection may close while a request is on its way to it, so the request is sent once more, over a
    * new one. Its branch is the same: a peer that did receive it takes it for a retransmission (RFC 3261 §17.2.3).
+   * A cancelled INVITE would ring a phone after its caller has hung up.
    */
   #transportFailed(outgoing: Outgoing): void {
-    if (isUnanswered(outgoing) && outgoing.sentOver?.isReused && !outgoing.isSentAgain) {
+    const { sentOver, isSentAgain, isWanted } = outgoing;
+    if (isUnanswered(outgoing) && sentOver?.isReused && !isSentAgain && isWanted()) {
       outgoing.isSentAgain = true;
       this.#transmit(outgoing, outgoing.transaction.request);
     } else outgoing.transaction.transportFailed();

@@ -345,6 +345,18 @@ describe('outgoing call', () => {
     expect(await outcome(calling)).toMatchObject({ status: 486 });
   });
 
+  it('does not send its INVITE once more after it was cancelled', async () => {
+    const { srf } = await harness.start();
+    const peer = await harness.peer('tcp');
+    await establish(srf, peer);
+    const { calling, request } = await place(srf, peer);
+    await peer.request('INVITE');
+    await new Promise((resolve) => request.cancel({}, resolve));
+    peer.dropStreams();
+    expect(await calling).toMatchObject({ status: 503 });
+    expect(peer.inbox).toEqual([]);
+  });
+
   it('ends with 503 if the name does not resolve', async () => {
     const { srf } = await harness.start();
     expect(await outcome(srf.createUAC('sip:a@no-such-host.invalid', { localSdp: SDP }))).toMatchObject({
