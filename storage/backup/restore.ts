@@ -60,7 +60,11 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   }
   const key = await decideKey(options, { manifest, target });
   const node = (await nodeOf(dataDir)) ?? manifest.node ?? options.newNode();
-  if (replace) await setAside(dataDir);
+  if (replace) {
+    // An interrupted restore may have left them.
+    await discardReplaced(dataDir);
+    await setAside(dataDir);
+  }
   try {
     await restoreObjects(options, { archive, target, total: manifest.objects.count });
     await loadDatabase(sql, { archive, manifest, node, onTable: (name) => onProgress(`database: ${name}`) });
@@ -68,6 +72,8 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
     if (replace) await putBack(dataDir);
     throw error;
   }
+  // A later restore must not take them for the objects of its own database.
+  if (replace) await rename(path.join(dataDir, 'replaced'), path.join(dataDir, DISCARDED));
   if (key === 'restored') await placeKey(archive, dataDir);
   await placeNode(dataDir, manifest, node);
   if (replace) await discardReplaced(dataDir);
@@ -77,6 +83,8 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
 
 /** Folders of objects that `replace` deletes. */
 const REPLACED = ['objects', 'recordings'] as const;
+/** Folder of replaced objects once the database is loaded. */
+const DISCARDED = 'replaced-discarded';
 
 /** Moves the replaced objects away until the database is loaded. */
 async function setAside(dataDir: string): Promise<void> {
@@ -101,7 +109,7 @@ async function putBack(dataDir: string): Promise<void> {
 }
 
 async function discardReplaced(dataDir: string): Promise<void> {
-  await rm(path.join(dataDir, 'replaced'), { recursive: true, force: true });
+  await rm(path.join(dataDir, DISCARDED), { recursive: true, force: true });
 }
 
 interface Restoring {

@@ -302,6 +302,26 @@ describe('backup file', () => {
     expect((await readdir(targetDir)).sort()).toEqual(['node-id', 'objects', 'secret-key']);
   });
 
+  it('keeps recordings made after a restore that failed at its end, if the next restore fails', async () => {
+    await back(database.sql, { withKey: true });
+    await mkdir(join(targetDir, 'objects/recordings'), { recursive: true });
+    await writeFile(join(targetDir, 'objects/recordings/old.wav'), 'old');
+    // A key that cannot be written.
+    await mkdir(join(targetDir, 'secret-key'));
+    await expect(restoreInto(target.sql, { replace: true, configuredKey: null })).rejects.toThrow('EISDIR');
+    await mkdir(join(targetDir, 'objects/recordings'), { recursive: true });
+    await writeFile(join(targetDir, 'objects/recordings/new.wav'), 'new');
+    const { workspaceId } = await seedCall(database.sql, randomBytes(10));
+    await database.sql`
+      update accounts set balance_nano = balance_nano + 1 where workspace_id = ${workspaceId} and kind = 'wallet'`;
+    await rm(file);
+    await back(database.sql, { withKey: true });
+    await expect(restoreInto(target.sql, { replace: true, configuredKey: null })).rejects.toMatchObject({
+      code: 'RESTORE_NOT_VERIFIED',
+    });
+    expect(await readFile(join(targetDir, 'objects/recordings/new.wav'), 'utf8')).toBe('new');
+  });
+
   it('rejects a database with a newer schema', async () => {
     await back(database.sql);
     await target.sql`insert into schema_migrations (name, checksum) values ('9999_later', 'x')`;
