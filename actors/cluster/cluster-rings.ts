@@ -160,7 +160,6 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
     const report = (event: BranchEvent) => {
       if (!rings.has(id)) return;
       if (isFinal(event)) forget(id);
-      else if (event.type === 'leg.answered') rings.get(id)!.isAnswered = true;
       inOrder(() => send(boot, 'phones.event', { id, event })).then(
         ({ isLive }) => {
           if (!isLive) commandHere(id, { type: 'hangup', cause: 'NORMAL_CLEARING' });
@@ -191,6 +190,8 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
         async openMedia() {
           const opened = await send(boot, 'phones.open_media', { id });
           if (opened === null) return null;
+          const ring = rings.get(id);
+          if (ring !== undefined) ring.isAnswered = true;
           const { rtpCapabilities } = opened;
           const carryOut = (asked: MediaRequest) => send(boot, 'phones.media', { id, request: asked });
           return { rtpCapabilities, connected: connected.promise, carryOut };
@@ -261,6 +262,7 @@ interface RingHere {
   boot: string;
   leg: RingingLeg;
   connected: PromiseWithResolvers<RemoteMedia>;
+  /** By a phone of this node; its audio may not flow yet. */
   isAnswered: boolean;
   /** Like `RemoteBranch.lose`. */
   lose(): void;
