@@ -45,6 +45,8 @@ const ABANDONED_AFTER_MS = 30 * 24 * SETTLED_AFTER_MS;
 export function expireRecordings(options: RecordingRetentionOptions): RecordingRetention {
   const { sql, objects, mostDays = 0, clock, logger, intervalMs = INTERVAL_MS } = options;
   let isClosed = false;
+  /** Recordings of other nodes whose objects this one has deleted already. */
+  let deletedForOthers = new Set<string>();
 
   async function markExpired(): Promise<void> {
     const now = new Date(clock.now());
@@ -61,22 +63,29 @@ export function expireRecordings(options: RecordingRetentionOptions): RecordingR
 
   async function purge(): Promise<void> {
     const node = objects.isShared ? null : options.node;
+    const waiting = new Set<string>();
     for (let afterId: string | null = null; ; ) {
       const batch = await recordingsToPurge(sql, { node, afterId, limit: AT_A_TIME });
       for (const { id, objectKey, deletedAt, node: owner } of batch) {
         if (isClosed) return;
         afterId = id;
+        const ageMs = clock.now() - deletedAt.getTime();
+        const isOwn = owner === options.node;
+        // Only the owner knows that nothing is left on its disk, which the store would still upload.
+        const isSettled = ageMs >= (isOwn ? SETTLED_AFTER_MS : ABANDONED_AFTER_MS);
+        if (!isOwn && !isSettled) waiting.add(id);
+        if (!isSettled && deletedForOthers.has(id)) continue;
         try {
           for (const key of keysOfRecording(objectKey)) await objects.delete(key);
-          // Only the owner knows that nothing is left on its disk, which the store would still upload.
-          const settledAfterMs = owner === options.node ? SETTLED_AFTER_MS : ABANDONED_AFTER_MS;
-          if (clock.now() - deletedAt.getTime() >= settledAfterMs) await forgetObjectsOfRecording(sql, id);
+          if (isSettled) await forgetObjectsOfRecording(sql, id);
         } catch (error) {
+          waiting.delete(id);
           logger.warn({ recordingId: id, err: error }, 'expired recording could not be deleted');
         }
       }
-      if (batch.length < AT_A_TIME) return;
+      if (batch.length < AT_A_TIME) break;
     }
+    deletedForOthers = waiting;
   }
 
   async function sweep(): Promise<void> {

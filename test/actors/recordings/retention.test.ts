@@ -235,6 +235,33 @@ describe('recording retention', () => {
     other.retention.close();
   });
 
+  it('deletes the files of a node that is away once, and again before it forgets them', async () => {
+    await using store = await folderStore();
+    const caller = await seedCaller(database.sql);
+    await updateRecordingSettings(database.sql, caller.workspaceId, { retentionDays: 1 });
+    const recording = await seedRecording(caller, store.objects, { node: 'node-2' });
+    const clock = createTestClock();
+    clock.advance(2 * DAY_MS);
+    const deleted: string[] = [];
+    const remove = (key: string) => {
+      deleted.push(key);
+      return store.objects.delete(key);
+    };
+    using sweeping = await startSweeping({ ...store.objects, delete: remove, isShared: true }, clock);
+    const deletions = () => deleted.filter((key) => key.includes(recording.id)).length;
+    const once = keysOfRecording(recording.objectKey).length;
+    for (const days of [1, 28]) {
+      clock.advance(days * DAY_MS);
+      await sweeping.retention.sweep();
+      expect(deletions()).toBe(once);
+    }
+    clock.advance(DAY_MS);
+    await sweeping.retention.sweep();
+    expect(deletions()).toBeGreaterThan(once);
+    expect((await statusOf(recording)).objectKey).toBeNull();
+    sweeping.retention.close();
+  });
+
   it('deletes many recordings once each, with two nodes sweeping', async () => {
     await using store = await folderStore();
     const caller = await seedCaller(database.sql, { channels: 500 });
