@@ -391,6 +391,7 @@ export async function serve({
   const signals = listenForSignals();
   const starting = startTandem(config, { logger, onStep: ({ name, ms }) => logger.info({ name, ms }, 'started') });
   const hurried = signals.second.then(() => null);
+  const stopBy = signals.first.then(() => pause(STOP_MS, LATE));
   const tandem = await Promise.race([starting, hurried, signals.first.then(() => pause(DRAIN_MS, null))]);
   if (tandem === null) {
     process.stderr.write('Stopped before the start was complete.\n');
@@ -407,7 +408,7 @@ export async function serve({
   const exitCode = await Promise.race([signals.first.then(() => 0), lost]);
   if (exitCode === 0) logger.info({ drainMs: DRAIN_MS }, 'draining: live calls may finish, a second signal ends them');
   const stopped = [tandem.stop({ graceMs: exitCode === 0 ? DRAIN_MS : 0 }), hurried.then(() => tandem.stop())];
-  const late = [pause(STOP_MS, LATE), hurried.then(() => pause(HURRIED_STOP_MS, LATE))];
+  const late = [exitCode === 0 ? stopBy : pause(STOP_MS, LATE), hurried.then(() => pause(HURRIED_STOP_MS, LATE))];
   if ((await Promise.race([...stopped, ...late])) === LATE) {
     logger.fatal({ part: tandem.closing }, 'stops although a part has not closed in time');
     process.exit(1);
