@@ -17,7 +17,7 @@ import type { NodePhoneDesk } from '../phones/phone-desk.actor.ts';
 import type { MediaRequest, PhoneMedia } from '../phones/phone-media.ts';
 import type { Cluster } from './cluster.ts';
 import { forkLeg, type StartBranch } from './forked-leg.ts';
-import { oneAfterTheOther, type UnheardReports } from './peer-messages.ts';
+import { insistently, isUnacknowledged, oneAfterTheOther, type UnheardReports } from './peer-messages.ts';
 
 export interface ClusterRingsOptions {
   local: Pick<NodePhoneDesk, 'dial' | 'ring' | 'openingMedia'>;
@@ -45,7 +45,7 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
   let idle: PromiseWithResolvers<void> | null = null;
 
   const send = async <K extends CommandName>(boot: string, command: K, args: Commands[K]['args']) =>
-    (await cluster.send(boot, command, args)) as Commands[K]['result'];
+    (await insistently(() => cluster.send(boot, command, args))) as Commands[K]['result'];
 
   const handlers: { [K in CommandName]: (args: Commands[K]['args']) => Promise<Commands[K]['result']> } = {
     async 'phones.ring'({ id, boot, request }) {
@@ -84,8 +84,14 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
       let isAnswered = false;
 
       const rung = async () => {
-        await send(boot, 'phones.ring', { id, boot: nodes.boot, request });
-        isThere = true;
+        try {
+          await send(boot, 'phones.ring', { id, boot: nodes.boot, request });
+          isThere = true;
+        } catch (error) {
+          // Otherwise only the response was lost.
+          isThere = !isUnacknowledged(error);
+          throw error;
+        }
       };
       const tell = (command: RingCommand) =>
         void inOrder(async () => {
@@ -137,7 +143,7 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
       branches.set(id, branch);
       inOrder(rung).catch((error) => {
         logger.warn({ callId: request.call.call_id, err: error }, 'phones on another node do not ring');
-        giveUp();
+        branch.lose();
       });
       return {
         hangup(cause) {

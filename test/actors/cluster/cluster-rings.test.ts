@@ -243,6 +243,22 @@ describe('call with a phone of a node that drains', () => {
 });
 
 describe('call with a phone of a node that fails', () => {
+  it('rings although the node did not acknowledge at first', async () => {
+    const agent = await phoneOn(there);
+    hub.losesNextTo = there.boot;
+    const { types } = dial(here);
+    await eventually(() => expect(agent.types()).toEqual(['welcome', 'incoming']));
+    await eventually(() => expect(types()).toEqual(['leg.ringing']));
+  });
+
+  it('goes on although a hold was not acknowledged at first', async () => {
+    const { agent, leg, types } = await talk();
+    hub.losesNextTo = there.boot;
+    leg.hold(true);
+    await eventually(() => expect(agent.types().at(-1)).toBe('held'));
+    expect(types()).toEqual(['leg.ringing', 'leg.answered']);
+  });
+
   it('rings elsewhere while one node is unreachable', async () => {
     hub.disconnect(third.boot);
     const agent = await phoneOn(there);

@@ -4,6 +4,8 @@ import type { NodeRelay } from '../../../storage/nodes/node-relay.ts';
 export class RelayHub {
   /** Accepts messages and delivers none, like a frozen node. */
   isSilent = false;
+  /** Accepts the next message to this node and does not deliver it. */
+  losesNextTo: string | null = null;
   readonly #subscriptions = new Set<{ topic: string; boot: string; listener: (message: unknown) => void }>();
   readonly #disconnected = new Set<string>();
   /** Deliveries that wait for a frozen node, by boot. */
@@ -25,6 +27,10 @@ export class RelayHub {
           (each) => each.topic === topic && !this.#disconnected.has(each.boot),
         );
         for (const { boot: to, listener } of this.isSilent ? [] : reached) {
+          if (this.losesNextTo === to) {
+            this.losesNextTo = null;
+            continue;
+          }
           const deliver = () => listener(JSON.parse(json));
           const later = this.#frozen.get(to);
           if (later === undefined) setImmediate(deliver);
