@@ -100,8 +100,9 @@ function readSign(at: number, { tokens, language }: Context, signs: Record<strin
     if (between && (clean !== '-' || isCalculation(at, tokens))) return { spoken: [signs[clean] ?? ''] };
     return { spoken: [/[-–—]/.test(clean) ? '–' : ''] };
   }
-  const sign = isLimit(at, tokens) ? `is ${signs[clean]}` : signs[clean];
+  const sign = signs[clean];
   if (sign === undefined) return /^(.)\1+$/u.test(clean) ? { spoken: [''] } : null;
+  if (language.base === 'en' && isLimit(at, tokens)) return { spoken: [`is ${sign}`] };
   return language.base === 'en' && clean === '/' ? { spoken: [''] } : { spoken: [sign] };
 }
 

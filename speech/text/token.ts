@@ -59,7 +59,8 @@ export function isOpen(token: Token | undefined): token is Token {
 /** "x >= 5" and "<=10%", but no arrows. */
 const COMPARISON = /(?<![<>=-])[<>]=(?=$|[\p{Sc}+-]?\.?\d)/gu;
 
-const LEAD = /^[("'“”‘’„‚«»‹›[{¿¡「『（《【〈<>≤≥*_`|•]+/u;
+/** A limit that stands alone is a word of its own. */
+const LEAD = /^(?:[("'“”‘’„‚«»‹›[{¿¡「『（《【〈<>*_`|•]|[≤≥](?!$))+/u;
 const TRAIL = /[.,;:!?…)\]}"'”’“»›«।॥۔،؛؟。，！？；：、」』）》】〉<>*_`|]/u;
 
 /** Not a regular expression, which would take quadratic time for a long run of marks. */

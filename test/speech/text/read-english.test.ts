@@ -329,3 +329,13 @@ describe('British and Indian English reading', () => {
     expect(spokenOf(written, language)).toBe(spoken);
   });
 });
+
+describe('limits in other languages', () => {
+  it.each([
+    ['de', 'x >= 5 und 5 ≥ 3', 'x ≥ 5 und 5 ≥ 3'],
+    ['de', '≥ 5 und <=10', '≥ 5 und ≤10'],
+    ['hi', '5 ≥ 3', 'पांच ≥ तीन'],
+  ])('%s: %s keeps the sign', (language, written, spoken) => {
+    expect(spokenOf(written, language)).toBe(spoken);
+  });
+});
