@@ -43,20 +43,24 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
   };
 }
 
-/** "25 degrees C", "72 deg F", "minus 5 C", and "25 C" in a text about the temperature. */
+/** "25 degrees C", "72 deg. F", "minus 5 C", and "25 C" in a text about the temperature, but not "Seat 25 C". */
 function readDegrees(at: number, amount: string, { tokens, language }: Context): Reading | null {
   if (language.base !== 'en') return null;
   const [next, letter] = tokens.slice(at + 1, at + 3);
-  if (/^deg(?:ree)?s?$/i.test(next!.core) && /^\.?$/.test(next!.trail) && /^[CF]$/.test(letter?.core ?? '')) {
-    const unit = tokens[at]!.core === '1' ? 'degree' : 'degrees';
+  const unit = tokens[at]!.core === '1' ? 'degree' : 'degrees';
+  if (
+    /^deg(?:ree)?s?$/i.test(next!.core) &&
+    (/^deg\.?$/i.test(next!.clean) || isOpen(next)) &&
+    /^[CF]$/.test(letter?.core ?? '')
+  ) {
     return { spoken: [amount, unit, SCALES[letter!.core]!] };
   }
-  if (/^deg[CF]$/.test(next!.core)) return { spoken: [amount, `degrees ${SCALES[next!.core.at(-1)!]}`] };
+  if (/^deg[CF]$/.test(next!.core)) return { spoken: [amount, `${unit} ${SCALES[next!.core.at(-1)!]}`] };
   const scale = SCALES[next!.core];
-  if (scale === undefined) return null;
+  if (scale === undefined || isNameWith(next!.core, at, { tokens, language })) return null;
   const near = tokens.slice(Math.max(0, at - 6), at).map(({ core }) => core);
   const isTemperature = /^(?:minus|[-+]\d.*)$/i.test(`${near.at(-1)}`) || near.some((word) => TEMPERATURES.test(word));
-  return isTemperature || tokens[at]!.core.startsWith('-') ? { spoken: [amount, `degrees ${scale}`] } : null;
+  return isTemperature || tokens[at]!.core.startsWith('-') ? { spoken: [amount, `${unit} ${scale}`] } : null;
 }
 
 const SCALES: Record<string, string> = { C: 'Celsius', F: 'Fahrenheit' };
