@@ -136,18 +136,33 @@ const DECADE = "((?:1[1-9]|20)(?:00|[1-9]0)|[1-9]0)['’]?s";
 /** 10s-20s are seconds. */
 const DECADES = new RegExp(`^(?!10s[-–])${DECADE}(?:[-–]['’]?${DECADE})?$`);
 
-/** "Retry in 10s", "a timeout of 60s" and "a 30s delay", but "the over 60s", "in 80s clothes" and "the best of 90s". */
+/**
+ * "Retry in 10s", "a timeout of 60s" and "a 30s delay", but "the over 60s", "in 80s clothes" and "the best of 90s", and
+ * neither "10s of thousands", "born in 90s" nor "£200 in 20s".
+ */
 function isSeconds(at: number, tokens: readonly Token[]): boolean {
   const { core, lead } = tokens[at]!;
   const [earlier = '', before = ''] = [at - 2, at - 1].map((place) => tokens[place]?.core.toLowerCase() ?? '');
   if (!/^[1-9]0s$/.test(core) || lead !== '' || DECADE_WORDS.test(before)) return false;
-  if (core === '10s' && !isDeterminer(tokens[at - 1])) return true;
   const next = isOpen(tokens[at]) ? (tokens[at + 1]?.core.toLowerCase() ?? '') : '';
+  if (isCount(at, tokens, next)) return false;
+  if (core === '10s' && !isDeterminer(tokens[at - 1])) return true;
   if (LASTS_SECONDS.test(next)) return true;
   const isAlone = next === '' || (AFTER_SECONDS.test(next) && !/0s$/.test(tokens[at + 2]?.core ?? ''));
   return isAlone && (SECONDS_FOLLOW.test(before) || SECONDS_FOLLOW_TWO.test(`${earlier} ${before}`));
 }
 
+/** Notes and cards of ten, tens of thousands, and decades in which people lived. */
+function isCount(at: number, tokens: readonly Token[], next: string): boolean {
+  const before = tokens[at - 1]?.core.toLowerCase() ?? '';
+  const near = tokens.slice(Math.max(0, at - 4), at).map(({ core }) => core.toLowerCase());
+  if (next === 'of' && /^(?:thousands|millions|billions|lakhs|crores)$/i.test(tokens[at + 2]?.core ?? '')) return true;
+  if (before === 'size' || (COUNTS.test(before) && /^(?:|and|or|please|for|from)$/.test(next))) return true;
+  return before === 'in' && near.some((word) => COUNTED_IN.test(word));
+}
+
+const COUNTS = /^(?:two|three|four|five|six|seven|eight|nine|several|many|some)$/;
+const COUNTED_IN = /^(?:\p{Sc}\d.*|pounds|dollars|euros|rupees|cash|count|counted|counting|born|raised|grew|lived)$/u;
 const DECADE_WORDS = /^(?:early|mid|late|low|lower|high|upper)$/;
 const SECONDS_FOLLOW =
   /^(?:in|after|for|every|each|within|than|about|around|another|only|least|next|last|first|final|wait(?:s|ed|ing)?|take[sn]?|took|last(?:s|ed)|timeout)$/;
