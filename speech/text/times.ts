@@ -54,16 +54,19 @@ export function readTime(at: number, { tokens, language }: Context): Reading | n
   return time === null ? null : { spoken: [time] };
 }
 
-/** "0630 hours", "at 1800 hrs", "0900-1700h", but "2000 hours of use". */
+/** "0630 hours", "at 1800 hrs", "0900-1700h", but "2000 hours of use", "up by 1000 hours" and "lasts 1000-1500 hours". */
 function readMilitary(at: number, { tokens, language }: Context): Reading | null {
   if (language.base !== 'en') return null;
   const token = tokens[at]!;
   const [, first = '', last, attached] = /^(\d{4})(?:[-–](\d{4}))?(h|hrs|hours)?$/.exec(token.core) ?? [];
   const hasWord = attached === undefined && isOpen(token) && /^(?:hrs?|hours|h)$/.test(tokens[at + 1]?.core ?? '');
   if (first === '' || (!hasWord && attached === undefined)) return null;
-  const isTime = first.startsWith('0') || last !== undefined || BEFORE_TIMES.test(tokens[at - 1]?.core ?? '');
+  const before = tokens[at - 1]?.core ?? '';
+  const isTime = first.startsWith('0') || (last === undefined ? BEFORE_TIMES.test(before) : !BEFORE_SPANS.test(before));
   const after = tokens[hasWord ? at + 2 : at + 1]?.core ?? '';
-  if (!isTime || /^(?:of|a|an|per|each|every)$/.test(after)) return null;
+  if (!isTime || AFTER_SPANS.test(after)) return null;
+  const near = tokens.slice(Math.max(0, at - 3), at);
+  if (/^(?:by|from)$/.test(before) && near.some(({ core }) => CHANGES.test(core))) return null;
   const times = [first, ...(last === undefined ? [] : [last])].map((time) => sayMilitary(time, language));
   if (times.includes(null)) return null;
   const said = times.join(` ${language.to} `);
@@ -73,6 +76,11 @@ function readMilitary(at: number, { tokens, language }: Context): Reading | null
 }
 
 const BEFORE_TIMES = /^(?:at|by|from|until|till|before)$/i;
+const BEFORE_SPANS =
+  /^(?:lasts?|lasted|takes?|took|needs?|requires?|rated|about|around|roughly|approximately|for|of|than|over|spends?|spent|works?|worked)$/i;
+const AFTER_SPANS = /^(?:of|a|an|per|each|every|annually|yearly|life|lifespan|lifetime|experience|battery)$/;
+const CHANGES =
+  /^(?:rose|risen|fell|fallen|grew|grown|up|down|cut|drop(?:s|ped)?|(?:increas|decreas|reduc|exceed|extend)(?:e|es|s|ed)?)$/i;
 
 /** "Zero six thirty", "eighteen hundred". */
 function sayMilitary(time: string, { numbers }: SpokenLanguage): string | null {

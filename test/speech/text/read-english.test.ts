@@ -159,6 +159,9 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['open 0900-1700 hrs.', 'open zero nine hundred to seventeen hundred hours.'],
     ['at 1800 hours, by 2045h', 'at eighteen hundred hours, | by twenty forty-five hours'],
     ['at 2000 hours of use', 'at two thousand hours of use'],
+    ['It lasts 1000-1500 hours', 'It lasts one thousand to one thousand five hundred hours'],
+    ['cut from 2000 hours, up by 1000 hours', 'cut from two thousand hours, | up by one thousand hours'],
+    ['the shop is up and open from 1200 hrs', 'the shop is up and open from twelve hundred hours'],
     ['worked 1600 hours', 'worked one thousand six hundred hours'],
   ],
   telephones: [
