@@ -39,13 +39,15 @@ export function readWords(tokens: readonly Token[], language: SpokenLanguage): R
   return words;
 }
 
-/** "I <3 you" and "Thank you <3", but "The score was <3". */
+/** "I <3 you" and "Thank you <3", but "The score was <3" and "if i <3 and". */
 function readHeart(at: number, { tokens, language }: Context): Reading | null {
   const { lead, core, trail, endsParagraph } = tokens[at]!;
   if (language.base !== 'en' || core !== '3' || lead !== '<' || trail.includes('>')) return null;
   const before = tokens[at - 1];
   const next = tokens[at + 1];
-  if (/^(?:i|we|you|they|who)$/i.test(before?.core ?? '') && isOpen(tokens[at]) && /^\p{L}/u.test(next?.core ?? ''))
+  const isObject = /^(?!(?:and|or|then|do|times|is)$)\p{L}/u.test(next?.core ?? '');
+  const isCondition = /^(?:if|while|for|where|until|unless)$/i.test(tokens[at - 2]?.core ?? '') && before?.core === 'i';
+  if (/^(?:i|we|you|they|who)$/i.test(before?.core ?? '') && isOpen(tokens[at]) && isObject && !isCondition)
     return { spoken: ['love'], includesLead: true };
   const ends = next === undefined || endsParagraph || /[.!?]/.test(trail);
   const isSign =

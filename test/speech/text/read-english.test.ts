@@ -286,6 +286,7 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['Hi 😀 there', 'Hi there'],
     ['a <b> c', 'a b c'],
     ['I <3 you. Thank you <3', 'I love you. | Thank you'],
+    ['while i <3 do, i <3 then, i <3 u', 'while i less than three do, | i less than three then, i love u'],
     ['The score was <3', 'The score was less than three'],
     ['the price (incl. tax) is', 'the price, including tax, | is'],
   ],
