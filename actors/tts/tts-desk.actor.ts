@@ -335,6 +335,8 @@ async function begun(stream: LiveStream): Promise<SynthesisStream> {
   }
   if (stream.charge === null) throw new Error('synthesised a text without a charge');
   async function* parts(): AsyncGenerator<SpokenPart, void> {
+    // Sound on offer when the listener left is refunded.
+    stream.listening.throwIfAborted();
     stream.hasDelivered = true;
     for (const part of inHand.splice(0)) yield* delivering(part);
     for (let part = await stream.parts.take(); part !== null; part = await stream.parts.take()) yield* delivering(part);

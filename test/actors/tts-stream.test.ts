@@ -202,6 +202,18 @@ describe('synthesis request', () => {
     expect(await fixture.rows()).toMatchObject([{ state: 'abandoned' }]);
   });
 
+  it('delivers no audio that it refunds when its credentials end', async () => {
+    const { desk } = fixture.deskOf(async function* () {
+      yield part('all');
+    });
+    const client = new AbortController();
+    const { parts } = await desk.speak(fixture.request, client.signal);
+    client.abort(new TandemError('UNAUTHORIZED', 'The credentials were revoked.'));
+    await expect(parts.next()).rejects.toMatchObject({ code: 'UNAUTHORIZED' });
+    await desk.close();
+    expect(await fixture.balance()).toBe(USD);
+  });
+
   it('costs nothing when the client disconnects before the start', async () => {
     const { desk } = fixture.deskOf(async function* () {
       yield part('one');
