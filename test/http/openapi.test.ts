@@ -119,6 +119,16 @@ describe('OpenAPI document', () => {
     }
   });
 
+  it('lists CALL_NOT_FOUND in every operation that names a call', () => {
+    const onCalls = operations.filter(({ path }) => path.startsWith('/dialer/click2call/{id}'));
+    const silent = onCalls.filter(({ responses }) => {
+      const examples = Object.values(responses['404']?.content ?? {}).flatMap(examplesOf);
+      return !examples.some(({ value }) => (value as { code: string }).code === 'CALL_NOT_FOUND');
+    });
+    expect(silent.map(({ operationId }) => operationId)).toEqual([]);
+    expect(onCalls.length).toBeGreaterThanOrEqual(30);
+  });
+
   it('contains a valid example for every body, success and error', () => {
     const missing: string[] = [];
     const wrong: unknown[] = [];
