@@ -12472,7 +12472,7 @@ export interface operations {
                      *           "quality": null
                      *         },
                      *         "transfer": {
-                     *           "id": "leg_3f6c1a2e-8d47-4c1b-9a5e-7f0b2d9c4e11",
+                     *           "id": "leg_5f0c7a1e-2b8d-4f6a-9f58-2f0d3f6f1b21",
                      *           "state": "consulting"
                      *         }
                      *       }
@@ -12546,7 +12546,7 @@ export interface operations {
                             };
                             /**
                              * @example {
-                             *       "id": "leg_3f6c1a2e-8d47-4c1b-9a5e-7f0b2d9c4e11",
+                             *       "id": "leg_5f0c7a1e-2b8d-4f6a-9f58-2f0d3f6f1b21",
                              *       "state": "consulting"
                              *     }
                              */
@@ -12881,8 +12881,8 @@ export interface operations {
                      *           "quality": null
                      *         },
                      *         "transfer": {
-                     *           "id": "leg_3f6c1a2e-8d47-4c1b-9a5e-7f0b2d9c4e11",
-                     *           "state": "consulting"
+                     *           "id": "leg_5f0c7a1e-2b8d-4f6a-9f58-2f0d3f6f1b21",
+                     *           "state": "cancelled"
                      *         }
                      *       }
                      *     }
@@ -12892,8 +12892,8 @@ export interface operations {
                             call: components["schemas"]["Call"];
                             /**
                              * @example {
-                             *       "id": "leg_3f6c1a2e-8d47-4c1b-9a5e-7f0b2d9c4e11",
-                             *       "state": "consulting"
+                             *       "id": "leg_5f0c7a1e-2b8d-4f6a-9f58-2f0d3f6f1b21",
+                             *       "state": "cancelled"
                              *     }
                              */
                             transfer: {
@@ -13053,8 +13053,8 @@ export interface operations {
                      *           "quality": null
                      *         },
                      *         "transfer": {
-                     *           "id": "leg_3f6c1a2e-8d47-4c1b-9a5e-7f0b2d9c4e11",
-                     *           "state": "consulting"
+                     *           "id": "leg_5f0c7a1e-2b8d-4f6a-9f58-2f0d3f6f1b21",
+                     *           "state": "completed"
                      *         }
                      *       }
                      *     }
@@ -13064,8 +13064,8 @@ export interface operations {
                             call: components["schemas"]["Call"];
                             /**
                              * @example {
-                             *       "id": "leg_3f6c1a2e-8d47-4c1b-9a5e-7f0b2d9c4e11",
-                             *       "state": "consulting"
+                             *       "id": "leg_5f0c7a1e-2b8d-4f6a-9f58-2f0d3f6f1b21",
+                             *       "state": "completed"
                              *     }
                              */
                             transfer: {

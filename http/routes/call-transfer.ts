@@ -4,7 +4,7 @@ import type { LegEndpoint } from '../../machines/events.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import { CallNameSchema, CallParams, LegObjectSchema } from '../schemas/call.ts';
+import { CallNameSchema, CallParams, LEG_EXAMPLE, LegObjectSchema } from '../schemas/call.ts';
 import { EndpointSchema, readEndpoint } from '../schemas/endpoint.ts';
 import { REFUSALS, shared, success, successOf } from '../schemas/envelope.ts';
 import { validationFailed } from '../validation.ts';
@@ -37,20 +37,25 @@ const TransferBody = Type.Object(
   },
 );
 
-const TransferSchema = Type.Object(
-  {
-    id: Type.String({ description: 'Id of the transfer: the leg_id of its target.' }),
-    state: Type.Enum(['consulting', 'completed', 'cancelled'], {
-      description: '`consulting`: in progress. The events of the call report its end.',
-    }),
-  },
-  { examples: [{ id: 'leg_3f6c1a2e-8d47-4c1b-9a5e-7f0b2d9c4e11', state: 'consulting' }] },
-);
+const TRANSFER_STATES = ['consulting', 'completed', 'cancelled'] as const;
+
+/** Schema of a transfer. Its example is in that state. */
+function transferSchema(state: (typeof TRANSFER_STATES)[number]) {
+  return Type.Object(
+    {
+      id: Type.String({ description: 'Id of the transfer: the leg_id of its target.' }),
+      state: Type.Enum([...TRANSFER_STATES], {
+        description: '`consulting`: in progress. The events of the call report its end.',
+      }),
+    },
+    { examples: [{ id: LEG_EXAMPLE.leg_id, state }] },
+  );
+}
+
 const TransferParams = Type.Object({
   id: CallNameSchema,
   transfer_id: Type.String({ description: 'Id of the transfer.' }),
 });
-const CallOfTransfer = Type.Object({ call: shared('Call'), transfer: TransferSchema });
 
 interface CallTransferOptions {
   context: HttpContext;
@@ -74,7 +79,7 @@ export function callTransferRoutes(app: HttpApp, { context, findCall }: CallTran
         body: TransferBody,
         response: {
           202: successOf(
-            Type.Object({ leg: LegObjectSchema, transfer: TransferSchema }),
+            Type.Object({ leg: LegObjectSchema, transfer: transferSchema('consulting') }),
             'The target is being dialed.',
           ),
           ...REFUSALS,
@@ -143,7 +148,13 @@ export function callTransferRoutes(app: HttpApp, { context, findCall }: CallTran
           summary: `${action === 'complete' ? 'Complete' : 'Cancel'} a transfer by its id`,
           description: `Hangs up ${hangsUp}, if the transfer with that id is under way. Fails with TRANSFER_NOT_FOUND if it is not. Tandem extension.`,
           params: TransferParams,
-          response: { 200: successOf(CallOfTransfer, 'The call and its transfer.'), ...REFUSALS },
+          response: {
+            200: successOf(
+              Type.Object({ call: shared('Call'), transfer: transferSchema(state) }),
+              'The call and its transfer.',
+            ),
+            ...REFUSALS,
+          },
         },
       },
       async (request) => {

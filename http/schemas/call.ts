@@ -37,7 +37,7 @@ const LegQualitySchema = Type.Object(LEG_QUALITY_PROPERTIES);
 const LEG_STATES = ['dialing', 'ringing', 'answered', 'held', 'ended'] as const;
 const SUPERVISION_MODES = ['listen', 'whisper', 'barge'] as const;
 
-const LEG_EXAMPLE = {
+export const LEG_EXAMPLE = {
   leg_id: 'leg_5f0c7a1e-2b8d-4f6a-9f58-2f0d3f6f1b21',
   role: 'party',
   endpoint: { type: 'phone', number: '+919800000003' },

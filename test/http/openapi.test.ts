@@ -129,6 +129,18 @@ describe('OpenAPI document', () => {
     expect(onCalls.length).toBeGreaterThanOrEqual(30);
   });
 
+  it('shows each transfer under the leg_id of its target, in the state after the request', () => {
+    const exampleOf = (id: string, status: string) => {
+      const { responses } = operations.find(({ operationId }) => operationId === id)!;
+      const [example] = Object.values(responses[status]?.content ?? {}).flatMap(examplesOf);
+      return (example!.value as { data: { leg?: { leg_id: string }; transfer: unknown } }).data;
+    };
+    const { leg, transfer } = exampleOf('transferCall', '202');
+    expect(transfer).toEqual({ id: leg!.leg_id, state: 'consulting' });
+    expect(exampleOf('completeNamedTransfer', '200').transfer).toEqual({ id: leg!.leg_id, state: 'completed' });
+    expect(exampleOf('cancelNamedTransfer', '200').transfer).toEqual({ id: leg!.leg_id, state: 'cancelled' });
+  });
+
   it('contains a valid example for every body, success and error', () => {
     const missing: string[] = [];
     const wrong: unknown[] = [];
