@@ -73,7 +73,8 @@ const MESSAGES: Readonly<Record<ControlRefusal, string>> = {
     'The call has no such leg, or it has not answered yet. Name `agent`, `customer` or a leg_id of the call.',
   TOO_MANY_LEGS: `The call has ${MOST_GUESTS} further legs, which is the most. Remove one first.`,
   TRANSFER_IN_PROGRESS: 'Another transfer of this call is under way. Complete or cancel it first.',
-  TRANSFER_NOT_FOUND: 'No attended transfer of this call is under way. POST .../transfer starts one.',
+  TRANSFER_NOT_FOUND:
+    'The call has no such transfer under way. Start one with POST .../transfer. A blind one completes by itself.',
   TRANSFER_NOT_ANSWERED:
     'The target of the transfer has not answered yet. Try again when it has, or cancel the transfer.',
   no_free_channel:

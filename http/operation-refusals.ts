@@ -502,7 +502,10 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
   },
   LEG_NOT_FOUND: { message: 'The call has no such leg. Name `agent`, `customer` or a leg_id of the call.' },
   TRANSFER_IN_PROGRESS: { message: 'Another transfer of this call is under way. Complete or cancel it first.' },
-  TRANSFER_NOT_FOUND: { message: 'No attended transfer of this call is under way. POST .../transfer starts one.' },
+  TRANSFER_NOT_FOUND: {
+    message:
+      'The call has no such transfer under way. Start one with POST .../transfer. A blind one completes by itself.',
+  },
   TRANSFER_NOT_ANSWERED: {
     message: 'The target of the transfer has not answered yet. Try again when it has, or cancel the transfer.',
   },
