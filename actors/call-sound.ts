@@ -73,11 +73,11 @@ export function createCallSoundDesk(options: CallSoundDeskOptions): CallSoundDes
   return {
     async make(source, { workspaceId, signal }) {
       const pass = { lane: workspaceId, signal, patienceMs };
-      const decoding: Decoding = (decode) => inTurn(engines, decode, pass);
+      const decoding: Decoding = (decode) => engines.run(decode, pass);
       try {
         return source.kind === 'text'
-          ? await inTurn(engines, () => synthesise(source, { ...options, workspaceId, signal }), pass)
-          : await inTurn(fetches, () => fetchFile(source.url, { ...options, signal, decoding }), pass);
+          ? await engines.run(() => synthesise(source, { ...options, workspaceId, signal }), pass)
+          : await fetches.run(() => fetchFile(source.url, { ...options, signal, decoding }), pass);
       } catch (error) {
         if (!(error instanceof GateFullError)) throw error;
         throw new TandemError('CONTROL_BUSY', 'Too many sounds are being prepared. Try again in a few seconds.', {
@@ -87,28 +87,6 @@ export function createCallSoundDesk(options: CallSoundDeskOptions): CallSoundDes
       }
     },
   };
-}
-
-/** @throws GateFullError also after `patienceMs` in the queue */
-async function inTurn<Result>(
-  gate: Gate,
-  work: () => Promise<Result>,
-  { lane, signal, patienceMs }: { lane: string; signal: AbortSignal; patienceMs: number },
-): Promise<Result> {
-  const waiting = new AbortController();
-  const timer = setTimeout(() => waiting.abort(new GateFullError('the queue is too slow')), patienceMs);
-  try {
-    const release = await gate.enter({ lane, signal: AbortSignal.any([signal, waiting.signal]) });
-    clearTimeout(timer);
-    try {
-      signal.throwIfAborted();
-      return await work();
-    } finally {
-      release();
-    }
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 interface MakingOptions extends CallSoundDeskOptions {

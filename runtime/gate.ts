@@ -14,6 +14,8 @@ export interface PassRequest {
   lane?: string;
   /** Ends the wait. A granted pass is kept until it is released. */
   signal?: AbortSignal;
+  /** Longest wait. Default: unlimited. */
+  patienceMs?: number;
 }
 
 export class GateFullError extends Error {
@@ -50,26 +52,33 @@ export class Gate {
 
   /**
    * Resolves with a function that releases the pass. Further calls of it do nothing.
-   * @throws GateFullError if the queue is full; the signal's reason
+   * @throws GateFullError if the queue is full, or slower than `patienceMs`; the signal's reason
    */
-  enter({ lane = '', signal }: PassRequest = {}): Promise<() => void> {
+  enter({ lane = '', signal, patienceMs = Infinity }: PassRequest = {}): Promise<() => void> {
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted();
       if (this.#hasRoom(lane)) return resolve(this.#take(lane));
       this.#makeRoomToWait(lane);
-      const leave = (reason: unknown) => {
+      const stopWaiting = () => {
         signal?.removeEventListener('abort', abort);
+        clearTimeout(timer);
+      };
+      const leave = (reason: unknown) => {
+        stopWaiting();
         reject(reason);
       };
-      const abort = () => {
+      const giveUp = (reason: unknown) => {
         this.#remove(lane, waiter);
-        leave(signal?.reason);
+        leave(reason);
       };
+      const abort = () => giveUp(signal?.reason);
       const enter = (pass: () => void) => {
-        signal?.removeEventListener('abort', abort);
+        stopWaiting();
         resolve(pass);
       };
       const waiter = { enter, leave };
+      const late = () => giveUp(new GateFullError('the queue is too slow'));
+      const timer = patienceMs === Infinity ? undefined : setTimeout(late, patienceMs);
       this.#lanes.set(lane, (this.#lanes.get(lane) ?? new Set()).add(waiter));
       signal?.addEventListener('abort', abort, { once: true });
     });

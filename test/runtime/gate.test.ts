@@ -102,6 +102,16 @@ describe('Gate.enter', () => {
     expect(order).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3']);
   });
 
+  it('rejects a waiter whose patience ends, and keeps its pass for the next one', async () => {
+    const gate = new Gate({ inAll: 1 });
+    const release = await gate.enter({ patienceMs: 1 });
+    await expect(gate.enter({ patienceMs: 1 })).rejects.toThrow(GateFullError);
+    const next = gate.enter({ patienceMs: 60_000 });
+    release();
+    (await next)();
+    expect(gate.counts).toEqual({ running: 0, waiting: 0, lanes: 0 });
+  });
+
   it('rejects newcomers of a lane with too many waiters', async () => {
     const gate = new Gate({ inAll: 1, waitingPerLane: 1 });
     const release = await gate.enter({ lane: 'a' });
