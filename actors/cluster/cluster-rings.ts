@@ -74,7 +74,7 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
     for (const ring of rings.values()) if (!boots.has(ring.boot)) ring.lose();
   });
 
-  function branchOn(boot: string, request: Omit<RingRequest, 'signal' | 'onEvent'>): StartBranch {
+  function branchOn(boot: string, request: SentRequest): StartBranch {
     return ({ onEvent, openMedia, onUnreached }) => {
       const id = randomUUID();
       const inOrder = oneAfterTheOther();
@@ -160,7 +160,7 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
     };
   }
 
-  function ringHere(id: string, boot: string, request: Omit<RingRequest, 'signal' | 'onEvent'>): void {
+  function ringHere(id: string, boot: string, request: SentRequest): void {
     const inOrder = oneAfterTheOther();
     const connected = Promise.withResolvers<RemoteMedia>();
     const report = (event: BranchEvent) => {
@@ -274,6 +274,9 @@ interface RingHere {
   lose(): void;
 }
 
+/** A ring request as other nodes get it. */
+type SentRequest = Omit<RingRequest, 'signal' | 'onEvent'>;
+
 /** Reported by the node of the phones. */
 type BranchEvent = LegEvent | { type: 'leg.unreached'; isBusy: boolean };
 
@@ -288,7 +291,7 @@ type RingCommand =
 /** `id` names the branch. All arguments and results are plain JSON. */
 interface Commands {
   /** `boot` is the node of the call. */
-  'phones.ring': { args: { id: string; boot: string; request: Omit<RingRequest, 'signal' | 'onEvent'> }; result: null };
+  'phones.ring': { args: { id: string; boot: string; request: SentRequest }; result: null };
   'phones.command': { args: { id: string; command: RingCommand }; result: null };
   'phones.event': { args: { id: string; event: BranchEvent }; result: { isLive: boolean } };
   /** Null: another phone was faster, or the call has ended. */

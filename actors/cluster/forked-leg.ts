@@ -1,6 +1,6 @@
 import type { HangupCause, LegEvent } from '../../machines/events.ts';
 import type { LegDialog } from '../../sip/sip-gateway.ts';
-import { BUSY, type RingingLeg, type RingRequest, UNREACHED, type Unreached } from '../phones/browser-leg.ts';
+import { BUSY, hungUp, type RingingLeg, type RingRequest, UNREACHED, type Unreached } from '../phones/browser-leg.ts';
 import type { OpenPhoneMedia } from '../phones/phone-media.ts';
 
 export interface ForkOptions extends Pick<RingRequest, 'signal' | 'onEvent'> {
@@ -89,13 +89,7 @@ export function forkLeg({ signal, onEvent, openMedia }: ForkOptions, starts: rea
   }
 
   return {
-    hangup(cause) {
-      if (isAnswered) end(cause, { type: 'leg.ended', by: 'local', hangupCause: cause });
-      else {
-        const detail = 'cancelled';
-        end(cause, { type: 'leg.refused', sipStatus: 487, hangupCause: 'ORIGINATOR_CANCEL', detail });
-      }
-    },
+    hangup: (cause) => end(cause, hungUp(cause, isAnswered)),
     hold(isHeld) {
       if (isAnswered) answering?.hold(isHeld);
     },

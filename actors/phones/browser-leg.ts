@@ -168,9 +168,7 @@ export class BrowserLeg implements RingingLeg {
   }
 
   hangup(cause: HangupCause): void {
-    if (this.#state === 'answered') this.#end(cause, { type: 'leg.ended', by: 'local', hangupCause: cause });
-    else
-      this.#end(cause, { type: 'leg.refused', sipStatus: 487, hangupCause: 'ORIGINATOR_CANCEL', detail: 'cancelled' });
+    this.#end(cause, hungUp(cause, this.#state === 'answered'));
   }
 
   /** Shows the hold on the page. The media session decides what the browser hears. */
@@ -206,6 +204,12 @@ export class BrowserLeg implements RingingLeg {
   #emit(event: LegEvent): void {
     if (!this.dial.signal.aborted) this.dial.onEvent(event);
   }
+}
+
+/** Event of a leg that its call hangs up. */
+export function hungUp(cause: HangupCause, isAnswered: boolean): LegEvent {
+  if (isAnswered) return { type: 'leg.ended', by: 'local', hangupCause: cause };
+  return { type: 'leg.refused', sipStatus: 487, hangupCause: 'ORIGINATOR_CANCEL', detail: 'cancelled' };
 }
 
 export interface Refusal {
