@@ -19,6 +19,7 @@ import {
 } from '../../storage/queries/erasures.ts';
 import type { Logger } from '../logger.ts';
 import { audioKey, growingFile, keysOfRecording } from '../recordings/recording-names.ts';
+import { ABANDONED_AFTER_MS, SETTLED_AFTER_MS } from '../recordings/retention.ts';
 import { startSweeper } from '../sweeper.ts';
 import type { Eraser } from './eraser.ts';
 
@@ -33,9 +34,6 @@ export interface EraserOptions {
 
 const EVERY_MS = 60_000;
 const LEASE_MS = 600_000;
-const SETTLED_AFTER_MS = 3_600_000;
-/** Then another node gives up waiting for the one that may have the file on its disk. */
-const ABANDONED_AFTER_MS = 30 * 24 * SETTLED_AFTER_MS;
 /** Longest difference between clocks, and between the time of an erasure and its commit. */
 const CLOCK_SLACK_MS = 600_000;
 const BATCH = 100;

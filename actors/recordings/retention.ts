@@ -33,9 +33,9 @@ export interface RecordingRetentionOptions {
 const INTERVAL_MS = 3_600_000;
 const AT_A_TIME = 100;
 /** Until then each round deletes the objects again, because an upload or encoding may have been in progress. */
-const SETTLED_AFTER_MS = 3_600_000;
+export const SETTLED_AFTER_MS = 3_600_000;
 /** Then another node gives up waiting for the one that may have the file on its disk. */
-const ABANDONED_AFTER_MS = 30 * 24 * SETTLED_AFTER_MS;
+export const ABANDONED_AFTER_MS = 30 * 24 * 3_600_000;
 
 /**
  * Sweeps at once and then every hour. It marks a recording as deleted, which the API shows at once, then deletes its
