@@ -15,12 +15,14 @@ import type { NodeDirectory } from '../storage/nodes/node-directory.ts';
 import type { PlacementLimits } from '../storage/queries/call-admission.ts';
 import type { CallingLimits } from '../storage/queries/calling-rules.ts';
 import {
+  type AdmitCallInput,
   type AdmitCallResult,
-  admitCall,
+  admitCalls,
   type CallRow,
   getCall,
   getCallById,
   isFinalState,
+  mayAdmitTogether,
   requireRoomForLeg,
 } from '../storage/queries/calls.ts';
 import type { InboundDecider } from '../storage/queries/inbound-rules.ts';
@@ -113,7 +115,15 @@ const HANGUP_TIMEOUT_MS = 8_000;
 export function createDialer(options: DialerOptions): NodeDialer {
   const { sql, sip, registry, feed, recordings, clock } = options;
   const admissions = new Set<Promise<unknown>>();
-  const placements = createPlacementQueue({ clock });
+  const placements = createPlacementQueue<AdmitCallInput, AdmitCallResult>({
+    clock,
+    admit: async (waiting) =>
+      await admitCalls(
+        sql,
+        waiting.map(({ request, turn }) => ({ ...request, turn })),
+      ),
+    mayJoin: mayAdmitTogether,
+  });
   /** By trunk. */
   const addingLegs = new Gate({ inAll: Number.POSITIVE_INFINITY, perLane: 1 });
   let draining = false;
@@ -151,25 +161,22 @@ export function createDialer(options: DialerOptions): NodeDialer {
   /** Stores the call and starts its actor, or finds the call of a repeated reference. */
   async function admit(request: PlaceCallRequest, { scripts, inbound = null, ...place }: Admission) {
     const at = momentOf(clock);
-    const admission = placements.run(request.workspaceId, (turn) =>
-      admitCall(sql, {
-        ...request,
-        ...place,
-        turn,
-        createdByUserId: request.userId,
-        referenceId: request.referenceId ?? `qc2c-${randomUUID()}`,
-        ...sealedSecret(request, options.secrets),
-        announceCharacters: scripts.announcement?.script.characters ?? null,
-        whisperCharacters: scripts.whisper?.script.characters ?? null,
-        ownerNode: options.node,
-        ownerBoot: options.boot,
-        now: at.at,
-        callingLimits: options.callingLimits,
-        ...(options.placementsPerMinute && { placementsPerMinute: options.placementsPerMinute }),
-        isLineDown: options.trunkWatch.isDown,
-      }),
-    );
     const { workspaceId } = request;
+    const admission = placements.run(workspaceId, {
+      ...request,
+      ...place,
+      createdByUserId: request.userId,
+      referenceId: request.referenceId ?? `qc2c-${randomUUID()}`,
+      ...sealedSecret(request, options.secrets),
+      announceCharacters: scripts.announcement?.script.characters ?? null,
+      whisperCharacters: scripts.whisper?.script.characters ?? null,
+      ownerNode: options.node,
+      ownerBoot: options.boot,
+      now: at.at,
+      callingLimits: options.callingLimits,
+      ...(options.placementsPerMinute && { placementsPerMinute: options.placementsPerMinute }),
+      isLineDown: options.trunkWatch.isDown,
+    });
     const admitted = await admission.catch((error) => {
       return admittedAnyway(sql, { callId: place.callId, workspaceId }, error);
     });

@@ -101,7 +101,14 @@ interface EntryInput extends Operation {
   postings: Partial<Record<AccountKind, bigint>>;
 }
 
-export async function post(tx: Tx, accounts: Accounts, input: EntryInput): Promise<PostedEntry> {
+/** An entry that is not stored yet, and the accounts after it. */
+export interface NewEntry {
+  entry: Omit<EntryRow, 'position'> & { operationKey: string };
+  postings: { entryId: string; accountId: bigint; amountNano: bigint }[];
+  accounts: Accounts;
+}
+
+export function newEntry(accounts: Accounts, input: EntryInput): NewEntry {
   const { balanceNano } = walletFrom(accounts);
   const entry = {
     id: randomUUID(),
@@ -119,14 +126,34 @@ export async function post(tx: Tx, accounts: Accounts, input: EntryInput): Promi
     description: input.description ?? '',
     createdAt: input.at ?? new Date(),
   };
-  const postings = (Object.entries(input.postings) as [AccountKind, bigint][])
-    .filter(([, amountNano]) => amountNano !== 0n)
-    .map(([kind, amountNano]) => ({ entryId: entry.id, accountId: accounts[kind].id, amountNano }));
-  const [[row]] = await Promise.all([
-    tx<{ position: bigint }[]>`insert into entries ${tx(entry)} returning position`.execute(),
+  const amounts = (Object.entries(input.postings) as [AccountKind, bigint][]).filter(([, amount]) => amount !== 0n);
+  const postings = amounts.map(([kind, amountNano]) => ({
+    entryId: entry.id,
+    accountId: accounts[kind].id,
+    amountNano,
+  }));
+  const after = { ...accounts };
+  for (const [kind, amountNano] of amounts) {
+    after[kind] = { ...after[kind], balanceNano: after[kind].balanceNano + amountNano };
+  }
+  return { entry, postings, accounts: after };
+}
+
+/** Stores entries of one workspace in order, each made with the accounts after the one before. */
+export async function storeEntries(tx: Tx, entries: readonly NewEntry[]): Promise<PostedEntry[]> {
+  const rows = entries.map(({ entry }) => entry);
+  const postings = entries.flatMap((each) => each.postings);
+  const [stored] = await Promise.all([
+    tx<{ id: string; position: bigint }[]>`insert into entries ${tx(rows)} returning id, position`.execute(),
     postings.length > 0 ? tx`insert into postings ${tx(postings)}` : null,
   ]);
-  return { ...entry, position: row!.position };
+  const positions = new Map(stored.map(({ id, position }) => [id, position]));
+  return rows.map((row) => ({ ...row, position: positions.get(row.id)! }));
+}
+
+export async function post(tx: Tx, accounts: Accounts, input: EntryInput): Promise<PostedEntry> {
+  const [posted] = await storeEntries(tx, [newEntry(accounts, input)]);
+  return posted!;
 }
 
 export function accountsFrom(rows: AccountRow[], workspaceId: string): Accounts {

@@ -10,8 +10,11 @@ import {
   earlierEntry,
   entryUnder,
   lockAccounts,
+  type NewEntry,
+  newEntry,
   post,
   sameEntry,
+  storeEntries,
   type Wallet,
   walletFrom,
 } from './ledger-entries.ts';
@@ -73,17 +76,20 @@ export async function hold(sql: SqlOrTx, input: HoldInput): Promise<HoldResult> 
       earlierEntry(tx, input, 'hold', input.amountNano),
     ]);
     if (earlier) return { holdId: earlier.holdId!, amountNano: earlier.resultNano };
-    const { stored, ...result } = newHold(tx, accounts, input);
-    await stored;
-    return result;
+    const made = newHold(accounts, input);
+    await storeHolds(tx, [made]);
+    return { holdId: made.row.id, amountNano: made.row.amountNano };
   });
 }
 
-/**
- * As `hold`, for a new key when the accounts are already locked. Does not wait for its writes: await `stored` with the
- * transaction's other writes.
- */
-export function newHold(tx: Tx, accounts: Accounts, input: HoldInput): HoldResult & { stored: Promise<unknown> } {
+/** A hold that is not stored yet. */
+export interface NewHold {
+  row: Omit<HoldRow, 'status' | 'chargedNano'> & { operationKey: string; createdAt: Date };
+  entry: NewEntry;
+}
+
+/** As `hold`, for a new key when the accounts are already locked. Only `storeHolds` writes. */
+export function newHold(accounts: Accounts, input: HoldInput): NewHold {
   if (input.amountNano < 0n) throw new RangeError('a hold is not negative');
   const { availableNano } = walletFrom(accounts);
   if (availableNano <= 0n || availableNano < input.minimumNano) {
@@ -99,19 +105,27 @@ export function newHold(tx: Tx, accounts: Accounts, input: HoldInput): HoldResul
     amountNano,
     createdAt: at,
   };
-  const stored = Promise.all([
-    tx`insert into holds ${tx(row)}`.execute(),
-    post(tx, accounts, {
-      ...input,
-      at,
-      kind: 'hold',
-      holdId: row.id,
-      requestedNano: input.amountNano,
-      resultNano: amountNano,
-      postings: { wallet: -amountNano, held: amountNano },
-    }),
+  const entry = newEntry(accounts, {
+    ...input,
+    at,
+    kind: 'hold',
+    holdId: row.id,
+    requestedNano: input.amountNano,
+    resultNano: amountNano,
+    postings: { wallet: -amountNano, held: amountNano },
+  });
+  return { row, entry };
+}
+
+/** Stores holds of one workspace in order, each made with the accounts after the one before. */
+export async function storeHolds(tx: Tx, holds: readonly NewHold[]): Promise<void> {
+  await Promise.all([
+    tx`insert into holds ${tx(holds.map(({ row }) => row))}`.execute(),
+    storeEntries(
+      tx,
+      holds.map(({ entry }) => entry),
+    ),
   ]);
-  return { holdId: row.id, amountNano, stored };
 }
 
 export interface GrowHoldInput {

@@ -1,12 +1,18 @@
 import type { Fragment } from 'postgres';
 import { TandemError } from '../../machines/errors.ts';
 import { canonicalJson } from '../../runtime/canonical-json.ts';
-import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
-import { newHold } from '../ledger.ts';
+import { inTransaction, isStorageOutage, type SqlOrTx, type Tx } from '../database.ts';
+import { type HoldInput, type NewHold, newHold, storeHolds } from '../ledger.ts';
 import { lockAccounts } from '../ledger-entries.ts';
 import { priceBookOf } from '../price-book.ts';
-import { type CallPermission, readPermission, requireCallPermission, requirePermissionBy } from './call-permission.ts';
-import { appendEvents, type CallRow, callIsLive, isFinalState } from './call-row.ts';
+import {
+  type CallPermission,
+  type NotStoredCall,
+  readPermission,
+  requireCallPermission,
+  requirePermissionBy,
+} from './call-permission.ts';
+import { type CallRow, callIsLive, isFinalState, storeEvents } from './call-row.ts';
 import { priceOf, speechPriceOf } from './call-settlement.ts';
 import { type CallingLimits, NO_CALLING_LIMITS } from './calling-rules.ts';
 import { isUuid } from './identifiers.ts';
@@ -97,35 +103,121 @@ export interface AdmitCallResult {
 }
 
 /**
- * Decides whether a call may be placed. If so, stores it as `pending` with its first event and hold. One transaction at
- * a time per workspace and per trunk, so no limit can be exceeded. A rejection stores nothing and leaves the reference
- * free.
+ * As `admitCalls`, for one call.
  * @throws TandemError `SHUTTING_DOWN`, `DIALER_NOT_PROVISIONED`, `REFERENCE_ALREADY_USED`, `REFERENCE_NOT_OWNED`,
  * `REFERENCE_CONFLICT`, `CARRIER_LINE_DOWN`, `C2C_RATE_LIMITED`, `CALLER_ID_NOT_OWNED`, `destination_not_allowed`,
  * those of `requireCallPermission`, `no_free_channel`, `RECHARGE_REQUIRED`; errors of `turn`
  */
 export async function admitCall(sql: SqlOrTx, input: AdmitCallInput): Promise<AdmitCallResult> {
-  return await inTransaction(sql, async (tx) => {
-    // Waiting for the connection may have taken too long. Then do not wait for the locks too, because others would wait
-    // behind.
-    input.turn?.refused.throwIfAborted();
-    const found = await lockAndRead(tx, input);
-    requireLease(found);
-    const trunk = requireTrunk(input, found);
-    const replayed = callUnderReference(input, found);
-    if (replayed) return { outcome: 'replayed', call: replayed, heldNano: null };
-    // The carrier of an inbound call is evidently up.
-    if (input.placedVia !== 'inbound') {
-      requireLine(input, trunk);
-      requirePlacementRate(input, found);
+  const [outcome] = await admitCalls(sql, [input]);
+  if (outcome?.status !== 'fulfilled') throw outcome?.reason;
+  return outcome.value;
+}
+
+/** Whether a call may be admitted together with others. */
+export function mayAdmitTogether(others: readonly AdmitCallInput[], { trunkId, referenceId }: AdmitCallInput): boolean {
+  return others.every((other) => other.trunkId === trunkId && other.referenceId !== referenceId);
+}
+
+/**
+ * Decides whether calls of one workspace may be placed, one after the other. Stores those that may as `pending`, each
+ * with its first event and hold. One transaction at a time per workspace and per trunk, so no limit can be exceeded. A
+ * rejection stores nothing and leaves the reference free. Returns an outcome for each call, in the same order.
+ * @param inputs with the same trunk and different references, see `mayAdmitTogether`
+ * @throws what the database throws, or an error that applies to all; then no call is stored
+ */
+export async function admitCalls(
+  sql: SqlOrTx,
+  inputs: readonly AdmitCallInput[],
+): Promise<PromiseSettledResult<AdmitCallResult>[]> {
+  try {
+    return await inTransaction(sql, (tx) => admitTogether(tx, inputs));
+  } catch (error) {
+    if (error instanceof NothingStored) return error.outcomes;
+    if (inputs.length === 1 || error instanceof TandemError || isStorageOutage(error)) throw error;
+    // One of them may be what the database refuses.
+    const outcomes: PromiseSettledResult<AdmitCallResult>[] = [];
+    for (const input of inputs) outcomes.push(...(await Promise.allSettled([admitCall(sql, input)])));
+    return outcomes;
+  }
+}
+
+/** Rolls the transaction back, which is cheaper than a commit. */
+class NothingStored extends Error {
+  override readonly name = 'NothingStored';
+  readonly outcomes: PromiseSettledResult<AdmitCallResult>[];
+
+  constructor(outcomes: PromiseSettledResult<AdmitCallResult>[]) {
+    super('no call was admitted');
+    this.outcomes = outcomes;
+  }
+}
+
+async function admitTogether(
+  tx: Tx,
+  inputs: readonly AdmitCallInput[],
+): Promise<PromiseSettledResult<AdmitCallResult>[]> {
+  // Waiting for the connection may have taken too long. Then do not wait for the locks too, because others would wait
+  // behind.
+  if (inputs.every(({ turn }) => turn?.refused.aborted)) inputs[0]?.turn?.refused.throwIfAborted();
+  const found = await lockAndRead(tx, inputs);
+  const admitted: AdmittedCall[] = [];
+  const decisions: (AdmittedCall | PromiseSettledResult<AdmitCallResult>)[] = [];
+  for (const input of inputs) {
+    try {
+      const decision = await decide(tx, input, { found, admitted });
+      if ('row' in decision) admitted.push(decision);
+      decisions.push('row' in decision ? decision : { status: 'fulfilled', value: decision });
+    } catch (error) {
+      if (!(error instanceof TandemError)) throw error;
+      decisions.push({ status: 'rejected', reason: error });
     }
-    const did = callerId(input, { trunk, numbers: found.numbers });
-    requireAllowedDestinations(input, trunk);
-    await requirePermissionBy(found.permission, tx, permissionOf(input));
-    requireFreeChannel(trunk, found.channelsInUse);
-    input.turn?.claim();
-    return { outcome: 'admitted', ...(await insertCall(tx, input, { trunk, did, found })) };
+  }
+  const calls = admitted.length === 0 ? new Map<string, CallRow>() : await storeCalls(tx, admitted);
+  const outcomes = decisions.map((decision): PromiseSettledResult<AdmitCallResult> => {
+    if ('status' in decision) return decision;
+    const call = calls.get(decision.row.callId)!;
+    return { status: 'fulfilled', value: { outcome: 'admitted', call, heldNano: decision.hold.row.amountNano } };
   });
+  if (admitted.length === 0) throw new NothingStored(outcomes);
+  return outcomes;
+}
+
+/** A call that will be stored at the end of the transaction. */
+interface AdmittedCall {
+  input: AdmitCallInput;
+  row: ReturnType<typeof newRow>;
+  hold: NewHold;
+}
+
+/** @throws TandemError as `admitCall` does */
+async function decide(
+  tx: Tx,
+  input: AdmitCallInput,
+  { found, admitted }: { found: Found; admitted: readonly AdmittedCall[] },
+): Promise<AdmittedCall | AdmitCallResult> {
+  requireLease(found);
+  const trunk = requireTrunk(input, found);
+  const replayed = callUnderReference(input, found);
+  if (replayed) return { outcome: 'replayed', call: replayed, heldNano: null };
+  // The carrier of an inbound call is evidently up.
+  if (input.placedVia !== 'inbound') {
+    requireLine(input, trunk);
+    requirePlacementRate(input, { found, admitted });
+  }
+  const did = callerId(input, { trunk, numbers: found.numbers });
+  requireAllowedDestinations(input, trunk);
+  await requirePermissionBy(found.permission, tx, { ...permissionOf(input), notStored: admitted.map(dialedBy) });
+  requireFreeChannel(trunk, found.channelsInUse + admitted.length);
+  const accounts = admitted.at(-1)?.hold.entry.accounts ?? found.accounts;
+  const hold = newHold(accounts, holdOf(input, { trunk, found }));
+  input.turn?.claim();
+  return { input, hold, row: newRow(tx, input, { trunk, did, hold, found }) };
+}
+
+function dialedBy({ input, hold }: AdmittedCall): NotStoredCall {
+  const { staff, public: others } = permissionOf(input);
+  return { at: input.now, numbers: Object.values({ ...staff, ...others }), heldNano: hold.row.amountNano };
 }
 
 type Found = Awaited<ReturnType<typeof lockAndRead>>;
@@ -135,17 +227,19 @@ type Found = Awaited<ReturnType<typeof lockAndRead>>;
  * the same round trip, because other placements of the workspace wait. Each statement starts when the earlier ones have
  * their locks. `execute` keeps their order, because a query is otherwise sent when it is awaited.
  */
-async function lockAndRead(tx: Tx, input: AdmitCallInput) {
-  const { workspaceId, referenceId } = input;
-  const trunkId = input.trunkId !== null && !isUuid(input.trunkId) ? NO_TRUNK : input.trunkId;
+async function lockAndRead(tx: Tx, inputs: readonly AdmitCallInput[]) {
+  const [{ workspaceId, trunkId, ownerNode: node, ownerBoot: boot }] = inputs as [AdmitCallInput];
+  const chosenId = trunkId !== null && !isUuid(trunkId) ? NO_TRUNK : trunkId;
   const trunks = tx`
     from trunks t join trunk_workspaces tw on tw.trunk_id = t.id and tw.workspace_id = ${workspaceId}
-    where t.status = 'active' and t.deleted_at is null ${trunkId === null ? tx`` : tx`and t.id = ${trunkId}`}
+    where t.status = 'active' and t.deleted_at is null ${chosenId === null ? tx`` : tx`and t.id = ${chosenId}`}
     order by t.created_at, t.id limit 1`;
   const chosen = tx`(select t.id ${trunks})`;
-  const [mayOwn, [workspace], [trunk], accounts, [call], [blocking], numbers, permission, channelsInUse, prices] =
+  const references = inputs.map(({ referenceId }) => referenceId);
+  const numbers = inputs.flatMap((input) => Object.values(permissionOf(input).public));
+  const [mayOwn, [workspace], [trunk], accounts, calls, placements, owned, permission, channelsInUse, prices] =
     await Promise.all([
-      holdsLease(tx, { node: input.ownerNode, boot: input.ownerBoot }),
+      holdsLease(tx, { node, boot }),
       tx<{ plan: Plan; recordingBeep: boolean }[]>`
         select plan, recording_beep from workspaces where id = ${workspaceId} for no key update`.execute(),
       tx<TrunkForCall[]>`
@@ -154,18 +248,23 @@ async function lockAndRead(tx: Tx, input: AdmitCallInput) {
         ${trunks} for no key update of t`.execute(),
       lockAccounts(tx, workspaceId),
       tx<CallRow[]>`
-        select * from calls where trunk_id = ${chosen} and reference_id = ${referenceId} and state <> 'rejected'`.execute(),
-      blockingPlacement(tx, input),
+        select * from calls
+        where trunk_id = ${chosen} and reference_id = any(${references}) and state <> 'rejected'`.execute(),
+      lastPlacements(tx, inputs),
       tx<{ e164: string }[]>`
         select e164 from numbers
         where trunk_id = ${chosen} and workspace_id = ${workspaceId} and status = 'assigned'
         order by rented_at, e164`.execute(),
-      readPermission(tx, permissionOf(input)),
+      readPermission(tx, { workspaceId, numbers }),
       channelsInUseOf(tx, chosen),
       priceBookOf(tx, workspaceId),
     ]);
   if (!workspace) throw new TandemError('WORKSPACE_NOT_FOUND', 'Workspace not found.');
-  return { ...workspace, mayOwn, trunk, accounts, call, blocking, numbers, permission, channelsInUse, prices };
+  return {
+    ...workspace,
+    asked: inputs.length,
+    ...{ mayOwn, trunk, accounts, calls, placements, numbers: owned, permission, channelsInUse, prices },
+  };
 }
 
 /** Replaces an invalid id. */
@@ -201,8 +300,9 @@ function requireTrunk({ trunkId }: AdmitCallInput, { trunk, prices }: Found): Tr
   return trunk.pricePerMinuteNano > 0n ? trunk : { ...trunk, pricePerMinuteNano: prices.call };
 }
 
-function callUnderReference(input: AdmitCallInput, { call }: Found): CallRow | null {
+function callUnderReference(input: AdmitCallInput, { calls }: Found): CallRow | null {
   const { workspaceId } = input;
+  const call = calls.find(({ referenceId }) => referenceId === input.referenceId);
   if (!call) return null;
   if (call.workspaceId !== workspaceId) {
     throw new TandemError('REFERENCE_NOT_OWNED', 'Another workspace has used this reference_id. Use another one.');
@@ -250,15 +350,15 @@ function requireLine({ isLineDown }: AdmitCallInput, trunk: TrunkForCall): void 
 }
 
 /**
- * Finds the oldest call that fills the window. Once it leaves, there is room for one more. Looks at calls only if the
- * counts by second reach the limit: at 150 placements a second, thousands of calls are in the window.
+ * Finds the oldest of the calls that fill the window, as many as are asked for, latest first. Once such a call leaves,
+ * there is room for one more. Looks at calls only if the counts by second come near the limit: at 150 placements a
+ * second, thousands of calls are in the window.
  */
-async function blockingPlacement(
-  tx: Tx,
-  { workspaceId, now, placementsPerMinute = DEFAULT_PLACEMENTS }: AdmitCallInput,
-): Promise<{ createdAt: Date }[]> {
-  const windowStart = new Date(now.getTime() - PLACEMENT_WINDOW_MS);
-  const windowEnd = new Date(now.getTime() + PLACEMENT_WINDOW_MS);
+async function lastPlacements(tx: Tx, inputs: readonly AdmitCallInput[]): Promise<{ createdAt: Date }[]> {
+  const [{ workspaceId, placementsPerMinute = DEFAULT_PLACEMENTS }] = inputs as [AdmitCallInput];
+  const nowMs = Math.min(...inputs.map(({ now }) => now.getTime()));
+  const windowStart = new Date(nowMs - PLACEMENT_WINDOW_MS);
+  const windowEnd = new Date(nowMs + PLACEMENT_WINDOW_MS);
   // A rejected call was not placed. A call beyond the window's end is from before the clock was set back.
   return await tx<{ createdAt: Date }[]>`
     with allowed as (
@@ -269,20 +369,26 @@ async function blockingPlacement(
         and second <= floor(extract(epoch from ${windowEnd}::timestamptz))
     )
     select created_at from calls
-    where (select placements from counted) >= (select placements from allowed)
+    where (select placements from counted) + ${inputs.length}::int > (select placements from allowed)
       and workspace_id = ${workspaceId} and created_at > ${windowStart} and created_at < ${windowEnd}
       and state <> 'rejected' and placed_via <> 'inbound'
     order by created_at desc
-    offset (select placements - 1 from allowed)
-    limit 1`;
+    offset (select greatest(placements - ${inputs.length}::int, 0) from allowed)
+    limit ${inputs.length}`;
 }
 
 function requirePlacementRate(
   { now, placementsPerMinute = DEFAULT_PLACEMENTS }: AdmitCallInput,
-  { blocking, plan }: Found,
+  { found, admitted }: { found: Found; admitted: readonly AdmittedCall[] },
 ): void {
-  if (!blocking) return;
-  const limit = placementsPerMinute[plan];
+  const limit = placementsPerMinute[found.plan];
+  const placed = admitted.filter(({ input }) => input.placedVia !== 'inbound').map(({ row }) => row);
+  // The oldest that counts has index `limit - 1` among all placements, latest first.
+  const blocking =
+    placed.length >= limit
+      ? placed.at(-limit)
+      : found.placements[limit - 1 - placed.length - Math.max(limit - found.asked, 0)];
+  if (blocking === undefined) return;
   const waitMs = blocking.createdAt.getTime() + PLACEMENT_WINDOW_MS - now.getTime();
   throw new TandemError('C2C_RATE_LIMITED', `The limit of ${limit} calls per minute is reached.`, {
     retryAfterS: Math.max(1, Math.ceil(waitMs / 1000)),
@@ -401,27 +507,31 @@ function requireFreeChannel({ channels }: Pick<TrunkForCall, 'channels'>, inUse:
   });
 }
 
-async function insertCall(
-  tx: Tx,
-  input: AdmitCallInput,
-  { trunk, did, found }: { trunk: TrunkForCall; did: string; found: Found },
-): Promise<{ call: CallRow; heldNano: bigint }> {
-  const heldSeconds = input.agentRingTimeoutS + input.customerRingTimeoutS + HELD_TALK_SECONDS;
-  const { announceCharacters = null, whisperCharacters = null } = input;
+function speechOf({ announceCharacters = null, whisperCharacters = null }: AdmitCallInput, { prices }: Found) {
   const hasSpeech = announceCharacters !== null || whisperCharacters !== null;
-  const characterPriceNano = hasSpeech ? found.prices.tts : 0n;
-  const speech = { announceCharacters, whisperCharacters, characterPriceNano };
+  return { announceCharacters, whisperCharacters, characterPriceNano: hasSpeech ? prices.tts : 0n };
+}
+
+function holdOf(input: AdmitCallInput, { trunk, found }: { trunk: TrunkForCall; found: Found }): HoldInput {
+  const heldSeconds = input.agentRingTimeoutS + input.customerRingTimeoutS + HELD_TALK_SECONDS;
   // Owed as soon as it is played, so hold all of it.
-  const speechNano = speechPriceOf(speech);
-  const { holdId, amountNano, stored } = newHold(tx, found.accounts, {
+  const speechNano = speechPriceOf(speechOf(input, found));
+  return {
     workspaceId: input.workspaceId,
     amountNano: priceOf(heldSeconds, trunk.pricePerMinuteNano) + speechNano,
     minimumNano: speechNano,
     operationKey: `call:${input.callId}:hold`,
     callId: input.callId,
     at: input.now,
-  });
-  const row = {
+  };
+}
+
+function newRow(
+  tx: Tx,
+  input: AdmitCallInput,
+  { trunk, did, hold, found }: { trunk: TrunkForCall; did: string; hold: NewHold; found: Found },
+) {
+  return {
     callId: input.callId,
     workspaceId: input.workspaceId,
     referenceId: input.referenceId,
@@ -437,7 +547,7 @@ async function insertCall(
     recordingBeep: input.record && (input.recordingBeep ?? found.recordingBeep),
     transcribeRequested: input.transcribe ?? false,
     onMachine: input.onMachine ?? null,
-    ...speech,
+    ...speechOf(input, found),
     metadata: exactJson(tx, input.metadata),
     callbackUrl: input.callbackUrl,
     callbackSecretEncrypted: input.callbackSecretEncrypted,
@@ -446,7 +556,7 @@ async function insertCall(
     customerRingTimeoutS: input.customerRingTimeoutS,
     maxDurationS: input.maxDurationS,
     pricePerMinuteNano: trunk.pricePerMinuteNano,
-    holdId,
+    holdId: hold.row.id,
     placedVia: input.placedVia,
     direction: input.placedVia === 'inbound' ? 'inbound' : 'outbound',
     apiKeyId: input.apiKeyId,
@@ -457,15 +567,25 @@ async function insertCall(
     requestHash: input.requestHash ?? null,
     createdAt: input.now,
   };
+}
+
+/** In one round trip. Returns the calls by id. */
+async function storeCalls(tx: Tx, admitted: readonly AdmittedCall[]): Promise<Map<string, CallRow>> {
   const first = { event: 'call.pending', state: 'pending', leg: null, sipStatus: null, hangupCause: null } as const;
-  const moves = [{ ...first, at: input.now, detail: null, data: input.decidedBy ? { ...input.decidedBy } : null }];
-  // In one round trip, in this order.
-  const [, [call]] = await Promise.all([
-    stored,
-    tx<CallRow[]>`insert into calls ${tx(row)} returning *`.execute(),
-    appendEvents(tx, { callId: input.callId, lastSequence: 0, moves }),
+  const events = admitted.map(({ input: { callId, now, decidedBy } }) => {
+    const data = decidedBy ? { ...decidedBy } : null;
+    return { callId, lastSequence: 0, moves: [{ ...first, at: now, detail: null, data }] };
+  });
+  // In this order.
+  const [, calls] = await Promise.all([
+    storeHolds(
+      tx,
+      admitted.map(({ hold }) => hold),
+    ),
+    tx<CallRow[]>`insert into calls ${tx(admitted.map(({ row }) => row))} returning *`.execute(),
+    storeEvents(tx, events),
   ]);
-  return { call: call!, heldNano: amountNano };
+  return new Map(calls.map((call) => [call.callId, call]));
 }
 
 function notProvisioned(message: string): TandemError {

@@ -19,6 +19,12 @@ export interface CallPermission {
   /** Limits of the operator. */
   limits: CallingLimits;
   now: Date;
+  /** Calls that the same transaction stores later. Default: none. */
+  notStored?: readonly NotStoredCall[];
+}
+
+export interface NotStoredCall extends Dialed {
+  heldNano: bigint;
 }
 
 const WINDOW_MS = 60_000;
@@ -31,23 +37,25 @@ const LONGEST_CALL_MS = 9_000_000;
  * `DAILY_SPEND_CAP_REACHED`
  */
 export async function requireCallPermission(sql: SqlOrTx, asked: CallPermission): Promise<void> {
-  await requirePermissionBy(await readPermission(sql, asked), sql, asked);
+  const { workspaceId, public: others } = asked;
+  const read = await readPermission(sql, { workspaceId, numbers: Object.values(others) });
+  await requirePermissionBy(read, sql, asked);
 }
 
 export interface PermissionRules {
   rules: CallingRules;
-  /** Public numbers on the do-not-call list. */
+  /** Those of the numbers that are on the do-not-call list. */
   listed: readonly string[];
 }
 
 /** In one round trip. */
 export async function readPermission(
   sql: SqlOrTx,
-  { workspaceId, public: numbers }: Pick<CallPermission, 'workspaceId' | 'public'>,
+  { workspaceId, numbers }: { workspaceId: string; numbers: readonly string[] },
 ): Promise<PermissionRules> {
   const [rules, listed] = await Promise.all([
     getCallingRules(sql, workspaceId),
-    onDoNotCall(sql, { workspaceId, numbers: Object.values(numbers) }),
+    onDoNotCall(sql, { workspaceId, numbers }),
   ]);
   return { rules, listed };
 }
@@ -58,16 +66,22 @@ export async function requirePermissionBy(
   sql: SqlOrTx,
   asked: CallPermission,
 ): Promise<void> {
-  const { workspaceId, limits, now } = asked;
+  const { workspaceId, limits, now, notStored = [] } = asked;
   const numbers = { ...asked.staff, ...asked.public };
   requireUnblocked(numbers, [...limits.blockedPrefixes, ...rules.blockedPrefixes]);
   requireNotListed(asked.public, listed);
   if (rules.callingHours !== null && Object.keys(asked.public).length > 0) requireHours(rules.callingHours, now);
   const destinationLimits = [...limits.destinationLimits, ...rules.destinationLimits];
-  await requireDestinationRate(sql, { workspaceId, numbers: Object.values(numbers), destinationLimits, now });
+  await requireDestinationRate(sql, {
+    workspaceId,
+    numbers: Object.values(numbers),
+    destinationLimits,
+    now,
+    notStored,
+  });
   const caps = [limits.dailySpendCapNano, rules.dailySpendCapNano].filter((cap) => cap !== null);
   const timeZone = rules.callingHours?.timeZone ?? 'UTC';
-  for (const cap of caps) await requireSpendBelow(sql, { workspaceId, cap, timeZone, now });
+  for (const cap of caps) await requireSpendBelow(sql, { workspaceId, cap, timeZone, now, notStored });
 }
 
 function requireUnblocked(numbers: Readonly<Record<string, string>>, prefixes: readonly string[]): void {
@@ -102,15 +116,19 @@ interface RateCheck {
   numbers: readonly string[];
   destinationLimits: readonly DestinationLimit[];
   now: Date;
+  notStored: readonly Dialed[];
 }
 
 /**
  * Limits the rate per prefix. A call counts once, whichever of its numbers has the prefix; each added leg counts too.
  */
-async function requireDestinationRate(sql: SqlOrTx, { workspaceId, numbers, destinationLimits, now }: RateCheck) {
+async function requireDestinationRate(
+  sql: SqlOrTx,
+  { workspaceId, numbers, destinationLimits, now, notStored }: RateCheck,
+) {
   const matching = destinationLimits.filter(({ prefix }) => numbers.some((number) => number.startsWith(prefix)));
   if (matching.length === 0) return;
-  const recent = await dialedAround(sql, { workspaceId, now });
+  const recent = [...(await dialedAround(sql, { workspaceId, now })), ...notStored];
   for (const { prefix, callsPerMinute } of matching) {
     const counted = recent.filter((dialed) => dialed.numbers.some((number) => number.startsWith(prefix)));
     if (counted.length < callsPerMinute) continue;
@@ -159,13 +177,17 @@ interface SpendCheck {
   /** The day begins at midnight in this zone. */
   timeZone: string;
   now: Date;
+  notStored: readonly NotStoredCall[];
 }
 
 /**
  * Calls in progress count with their holds, so that concurrent calls cannot exceed the cap, and with the texts that they
  * have played, which are charged at once.
  */
-async function requireSpendBelow(sql: SqlOrTx, { workspaceId, cap, timeZone, now }: SpendCheck): Promise<void> {
+async function requireSpendBelow(
+  sql: SqlOrTx,
+  { workspaceId, cap, timeZone, now, notStored }: SpendCheck,
+): Promise<void> {
   const { start, end } = dayAround(now, timeZone);
   const oldestCall = new Date(start.getTime() - LONGEST_CALL_MS);
   const [row] = await sql<{ spent: bigint }[]>`
@@ -176,7 +198,8 @@ async function requireSpendBelow(sql: SqlOrTx, { workspaceId, cap, timeZone, now
       + coalesce((select sum(amount_nano)
         from holds where workspace_id = ${workspaceId} and status = 'open' and call_id is not null), 0)
     )::bigint as spent`;
-  if (row === undefined || row.spent < cap) return;
+  const spent = notStored.reduce((sum, { heldNano }) => sum + heldNano, row?.spent ?? 0n);
+  if (spent < cap) return;
   throw new TandemError(
     'DAILY_SPEND_CAP_REACHED',
     `The calls of the workspace have reached their cap for this day. It ends at ${end.toISOString()}.`,

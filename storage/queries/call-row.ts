@@ -135,24 +135,36 @@ export interface CallEventWithDelivery extends CallEventRow {
   delivery: CallEventDelivery | null;
 }
 
-/** Appends moves to the event log with the sequences after `lastSequence`, in the caller's transaction. */
-export async function appendEvents(
-  tx: SqlOrTx,
-  { callId, lastSequence, moves }: { callId: string; lastSequence: number; moves: readonly CallMove[] },
-): Promise<CallEventRow[]> {
+/** Moves of a call, to be stored with the sequences after `lastSequence`. */
+interface AppendedMoves {
+  callId: string;
+  lastSequence: number;
+  moves: readonly CallMove[];
+}
+
+/** Appends moves to the event log, in the caller's transaction. */
+export async function appendEvents(tx: SqlOrTx, appended: AppendedMoves): Promise<CallEventRow[]> {
+  const { moves } = appended;
   if (moves.length === 0) return [];
-  const rows = moves.map((move, index) => ({
-    callId,
-    sequence: lastSequence + 1 + index,
-    event: move.event,
-    state: move.state,
-    leg: move.leg,
-    sipStatus: move.sipStatus,
-    hangupCause: move.hangupCause,
-    detail: move.detail,
-    at: move.at,
-    data: move.data ? jsonb(tx, move.data) : null,
-  }));
-  const events = await tx<CallEventRow[]>`insert into call_events ${tx(rows)} returning *`;
+  const events = await storeEvents(tx, [appended]);
   return events.map((event, index) => ({ ...event, segment: moves[index]?.segment ?? null }));
+}
+
+/** Appends moves of several calls to the event log. Returns them without segments. */
+export async function storeEvents(tx: SqlOrTx, appended: readonly AppendedMoves[]): Promise<CallEventRow[]> {
+  const rows = appended.flatMap(({ callId, lastSequence, moves }) =>
+    moves.map((move, index) => ({
+      callId,
+      sequence: lastSequence + 1 + index,
+      event: move.event,
+      state: move.state,
+      leg: move.leg,
+      sipStatus: move.sipStatus,
+      hangupCause: move.hangupCause,
+      detail: move.detail,
+      at: move.at,
+      data: move.data ? jsonb(tx, move.data) : null,
+    })),
+  );
+  return await tx<CallEventRow[]>`insert into call_events ${tx(rows)} returning *`;
 }

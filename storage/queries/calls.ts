@@ -13,7 +13,14 @@ import { isUuid } from './identifiers.ts';
 import { jsonb } from './json-columns.ts';
 import { holdsLease, isOwnedBy, type LostOwner, type NodeIdentity } from './nodes.ts';
 
-export { type AdmitCallInput, type AdmitCallResult, admitCall, requireRoomForLeg } from './call-admission.ts';
+export {
+  type AdmitCallInput,
+  type AdmitCallResult,
+  admitCall,
+  admitCalls,
+  mayAdmitTogether,
+  requireRoomForLeg,
+} from './call-admission.ts';
 export { type LivePatch, recordMoves } from './call-moves.ts';
 export * from './call-row.ts';
 export { listCalls } from './call-search.ts';
