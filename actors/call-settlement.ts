@@ -1,6 +1,7 @@
 import { fromPromise } from 'xstate';
 import type { SettleInput } from '../machines/call-events.ts';
 import { type Clock, type Moment, momentOf } from '../runtime/clock.ts';
+import { Gate } from '../runtime/gate.ts';
 import type { SipGateway } from '../sip/sip-gateway.ts';
 import { inTransaction, type Sql } from '../storage/database.ts';
 import {
@@ -23,6 +24,7 @@ import { buildCallDelivery } from './callbacks/call-delivery.ts';
  * charge, recording state and callback in one transaction.
  */
 export function settlementPort({ sql, sip, registry, clock, onSettled }: SettlementPortOptions) {
+  const gate = new Gate(SETTLEMENTS);
   return fromPromise<void, SettleInput>(async ({ input }) => {
     const call = registry.get(input.callId);
     if (!call) throw new Error('only a live call is settled');
@@ -30,10 +32,18 @@ export function settlementPort({ sql, sip, registry, clock, onSettled }: Settlem
     await call.journal.drained();
     const keepsLegHandles = sip.state === 'disconnected';
     const settlement = { ...settlementOf(call, { input, endedAt: call.clearedAt }), keepsLegHandles };
-    const result = (await commitSettlement(sql, call, settlement)) ?? (await earlierSettlement(sql, call.row));
+    const { workspaceId } = call.row;
+    const committed = await gate.run(() => commitSettlement(sql, call, settlement), { lane: workspaceId });
+    const result = committed ?? (await earlierSettlement(sql, call.row));
     if (result) onSettled(result, input);
   });
 }
+
+/**
+ * Settlements at a time. Those of one workspace wait for its wallet, so more of them would only take connections from
+ * other requests.
+ */
+const SETTLEMENTS = { inAll: 8, perLane: 3 };
 
 interface SettlementPortOptions {
   sql: Sql;

@@ -1,13 +1,17 @@
 import { TandemError } from '../machines/errors.ts';
 import { nanoToUsd } from '../runtime/money.ts';
-import { inTransaction, type SqlOrTx } from './database.ts';
+import { inTransaction, type SqlOrTx, type Tx } from './database.ts';
 import {
+  type Accounts,
   conflict,
   type EntryRow,
   earlierEntry,
   lockAccounts,
+  type NewEntry,
+  newEntry,
   type PostedEntry,
   post,
+  storeEntries,
   walletFrom,
 } from './ledger-entries.ts';
 import { logRefund, logUsage, type Usage } from './ledger-usage.ts';
@@ -44,16 +48,41 @@ export async function charge(sql: SqlOrTx, input: ChargeInput): Promise<Charge> 
     if (earlier) return chargeFrom(earlier);
     const { availableNano } = walletFrom(accounts);
     if (amountNano > 0n && availableNano < amountNano) throw insufficientCredits(amountNano, availableNano);
-    const posted = await post(tx, accounts, {
-      ...input,
-      kind: 'charge',
-      requestedNano: owedNano,
-      resultNano: amountNano,
-      postings: { wallet: -amountNano, revenue: amountNano },
-    });
-    await logUsage(tx, posted, input);
-    return chargeFrom(posted);
+    const made = newCharge(accounts, input);
+    await storeCharges(tx, [made]);
+    return chargeFrom(made.entry.entry);
   });
+}
+
+/** A charge that is not stored yet. */
+export interface NewCharge {
+  entry: NewEntry;
+  usage: Usage;
+}
+
+/** As `charge`, for a new key when the accounts are already locked. Only `storeCharges` writes. */
+export function newCharge(accounts: Accounts, input: ChargeInput): NewCharge {
+  const { amountNano, owedNano = amountNano } = input;
+  const entry = newEntry(accounts, {
+    ...input,
+    kind: 'charge',
+    requestedNano: owedNano,
+    resultNano: amountNano,
+    postings: { wallet: -amountNano, revenue: amountNano },
+  });
+  return { entry, usage: input };
+}
+
+/** Stores charges of one workspace in order, each made with the accounts after the one before. One round trip. */
+export async function storeCharges(tx: Tx, charges: readonly NewCharge[]): Promise<void> {
+  if (charges.length === 0) return;
+  await Promise.all([
+    storeEntries(
+      tx,
+      charges.map(({ entry }) => entry),
+    ),
+    ...charges.map(({ entry, usage }) => logUsage(tx, entry.entry.id, usage)),
+  ]);
 }
 
 export interface RefundInput {
@@ -103,7 +132,7 @@ export async function chargeOf(sql: SqlOrTx, operationKey: string): Promise<Char
   return entry === undefined ? null : chargeFrom(entry);
 }
 
-function chargeFrom({ id, resultNano, balanceBeforeNano, balanceAfterNano }: PostedEntry): Charge {
+function chargeFrom({ id, resultNano, balanceBeforeNano, balanceAfterNano }: Omit<PostedEntry, 'position'>): Charge {
   return { entryId: id, chargedNano: resultNano, balanceBeforeNano, balanceAfterNano };
 }
 

@@ -11,21 +11,15 @@ export interface Usage extends Omit<Cost, 'amountNano'> {
   userId: number | null;
 }
 
-export async function logUsage(tx: Tx, { id, position, workspaceId }: PostedEntry, usage: Usage): Promise<void> {
+/** Logs the usage of an entry that the same transaction has stored or is storing. */
+export async function logUsage(tx: Tx, entryId: string, usage: Usage): Promise<void> {
   const { service, operation, resourceId, quantity, unit, unitPriceNano, apiKeyId, userId } = usage;
-  const row = {
-    entryId: id,
-    position,
-    workspaceId,
-    service,
-    operation,
-    resourceId,
-    unit,
-    unitPriceNano,
-    apiKeyId,
-    userId,
-  };
-  await tx`insert into usage_logs ${tx({ ...row, quantity: quantity.toFixed(9) })}`;
+  await tx`
+    insert into usage_logs (entry_id, position, workspace_id, service, operation, resource_id, quantity, unit,
+      unit_price_nano, api_key_id, user_id)
+    select id, position, workspace_id, ${service}::text, ${operation}::text, ${resourceId}::text,
+      ${quantity.toFixed(9)}::numeric, ${unit}::text, ${unitPriceNano}::bigint, ${apiKeyId}::bigint, ${userId}::bigint
+    from entries where id = ${entryId}`;
 }
 
 /** Logs a refund with the usage of its charge. */

@@ -6,7 +6,6 @@ import {
   type Accounts,
   accountsFrom,
   conflict,
-  type EntryRow,
   earlierEntry,
   entryUnder,
   lockAccounts,
@@ -20,7 +19,16 @@ import {
 } from './ledger-entries.ts';
 import { logUsage, type Usage } from './ledger-usage.ts';
 
-export { type Charge, charge, chargeOf, insufficientCredits, refund } from './ledger-charges.ts';
+export {
+  type Charge,
+  charge,
+  chargeOf,
+  insufficientCredits,
+  type NewCharge,
+  newCharge,
+  refund,
+  storeCharges,
+} from './ledger-charges.ts';
 export type { PaymentType, Wallet } from './ledger-entries.ts';
 export { reverseTopUp, topUp } from './ledger-payments.ts';
 
@@ -138,7 +146,7 @@ export interface GrowHoldInput {
 /** Extends the hold as far as funds allow and returns its new amount, which may be below the wanted total. */
 export async function growHold(sql: SqlOrTx, input: GrowHoldInput): Promise<{ amountNano: bigint }> {
   return await inTransaction(sql, async (tx) => {
-    const { accounts, held, entry } = await lockHold(tx, input);
+    const [{ accounts, held }, entry] = await lockedHold(tx, input);
     const operation = { ...input, workspaceId: held.workspaceId, callId: held.callId };
     const earlier = sameEntry(entry, operation, 'hold_grow', input.wantedTotalNano);
     if (earlier) return { amountNano: earlier.resultNano };
@@ -178,10 +186,7 @@ export interface SettleHoldInput {
 /** Charges min(owed, held + available), releases the rest and closes the hold. */
 export async function settleHold(sql: SqlOrTx, input: SettleHoldInput): Promise<{ chargedNano: bigint }> {
   if (input.amountNano < 0n) throw new RangeError('a charge is not negative');
-  return await inTransaction(sql, async (tx) => {
-    const { chargedNano } = await closeHold(tx, { ...input, kind: 'settle' });
-    return { chargedNano };
-  });
+  return await inTransaction(sql, async (tx) => ({ chargedNano: await close(tx, { ...input, kind: 'settle' }) }));
 }
 
 export interface VoidHoldInput {
@@ -191,9 +196,19 @@ export interface VoidHoldInput {
 }
 
 export async function voidHold(sql: SqlOrTx, input: VoidHoldInput): Promise<void> {
-  await inTransaction(sql, async (tx) => {
-    await closeHold(tx, { ...input, amountNano: 0n, kind: 'void' });
-  });
+  await inTransaction(sql, async (tx) => await close(tx, { ...input, amountNano: 0n, kind: 'void' }));
+}
+
+type ClosingInput = SettleHoldInput & { kind: 'settle' | 'void' };
+
+async function close(tx: Tx, input: ClosingInput): Promise<bigint> {
+  const [{ accounts, held }, entry] = await lockedHold(tx, input);
+  const operation = { ...input, workspaceId: held.workspaceId, callId: held.callId };
+  const earlier = sameEntry(entry, operation, input.kind, input.amountNano);
+  if (earlier) return earlier.resultNano;
+  const closing = newClosing({ accounts, held }, input);
+  await storeClosing(tx, closing);
+  return closing.chargedNano;
 }
 
 interface HoldRow {
@@ -205,44 +220,63 @@ interface HoldRow {
   status: 'open' | 'settled' | 'voided';
 }
 
-async function closeHold(
-  tx: Tx,
-  input: SettleHoldInput & { kind: 'settle' | 'void' },
-): Promise<{ chargedNano: bigint }> {
-  const { accounts, held, entry } = await lockHold(tx, input);
-  const operation = { ...input, workspaceId: held.workspaceId, callId: held.callId };
-  const earlier = sameEntry(entry, operation, input.kind, input.amountNano);
-  if (earlier) return { chargedNano: earlier.resultNano };
-  if (held.status !== 'open') throw conflict(input.operationKey, `the hold is already ${held.status}`);
-  const chargedNano = smaller(input.amountNano, held.amountNano + spendable(accounts));
-  const at = input.at ?? new Date();
-  const status = input.kind === 'settle' ? 'settled' : 'voided';
-  const [, posted] = await Promise.all([
-    tx`
-      update holds set status = ${status}, charged_nano = ${chargedNano}, closed_at = ${at}
-      where id = ${held.id}`.execute(),
-    post(tx, accounts, {
-      ...operation,
-      at,
-      requestedNano: input.amountNano,
-      resultNano: chargedNano,
-      // The wallet pays what exceeds the hold, or gets the rest of it.
-      postings: { held: -held.amountNano, wallet: held.amountNano - chargedNano, revenue: chargedNano },
-    }),
-  ]);
-  if (input.usage) await logUsage(tx, posted, input.usage);
-  return { chargedNano };
+export interface LockedHold {
+  accounts: Accounts;
+  held: HoldRow;
+}
+
+/** The end of a hold that is not stored yet. */
+export interface NewClosing {
+  holdId: string;
+  status: 'settled' | 'voided';
+  chargedNano: bigint;
+  at: Date;
+  entry: NewEntry;
+  usage: Usage | null;
 }
 
 /**
- * Locks the wallet of a hold, then reads its accounts, the hold, which may have changed during the wait, and the entry
- * under the operation key. One round trip.
+ * As `settleHold` and `voidHold`, for a new key when the hold is already locked. Only `storeClosing` writes.
+ * @throws TandemError `INTERNAL` if the hold is already closed
  */
-async function lockHold(
+export function newClosing({ accounts, held }: LockedHold, input: ClosingInput): NewClosing {
+  if (held.status !== 'open') throw conflict(input.operationKey, `the hold is already ${held.status}`);
+  const chargedNano = smaller(input.amountNano, held.amountNano + spendable(accounts));
+  const at = input.at ?? new Date();
+  const entry = newEntry(accounts, {
+    ...input,
+    workspaceId: held.workspaceId,
+    callId: held.callId,
+    at,
+    requestedNano: input.amountNano,
+    resultNano: chargedNano,
+    // The wallet pays what exceeds the hold, or gets the rest of it.
+    postings: { held: -held.amountNano, wallet: held.amountNano - chargedNano, revenue: chargedNano },
+  });
+  const status = input.kind === 'settle' ? 'settled' : 'voided';
+  return { holdId: held.id, status, chargedNano, at, entry, usage: input.usage ?? null };
+}
+
+/** One round trip. */
+export async function storeClosing(
   tx: Tx,
-  { holdId, operationKey }: { holdId: string; operationKey: string },
-): Promise<{ accounts: Accounts; held: HoldRow; entry: EntryRow | null }> {
-  const [, rows, [held], entry] = await Promise.all([
+  { holdId, status, chargedNano, at, entry, usage }: NewClosing,
+): Promise<void> {
+  await Promise.all([
+    tx`
+      update holds set status = ${status}, charged_nano = ${chargedNano}, closed_at = ${at}
+      where id = ${holdId}`.execute(),
+    storeEntries(tx, [entry]),
+    usage && logUsage(tx, entry.entry.id, usage),
+  ]);
+}
+
+/**
+ * Locks the wallet of a hold, then reads its accounts and the hold, which may have changed during the wait. One round
+ * trip.
+ */
+export async function lockHold(tx: Tx, holdId: string): Promise<LockedHold> {
+  const [, rows, [held]] = await Promise.all([
     tx`
       select id from accounts
       where workspace_id = (select workspace_id from holds where id = ${holdId}) and kind = 'wallet'
@@ -251,10 +285,14 @@ async function lockHold(
       select id, kind, balance_nano from accounts
       where workspace_id = (select workspace_id from holds where id = ${holdId})`.execute(),
     tx<HoldRow[]>`select * from holds where id = ${holdId}`.execute(),
-    entryUnder(tx, operationKey),
   ]);
   if (!held) throw new TandemError('INTERNAL', `Hold ${holdId} not found.`);
-  return { accounts: accountsFrom(rows, held.workspaceId), held, entry };
+  return { accounts: accountsFrom(rows, held.workspaceId), held };
+}
+
+/** Locks a hold and reads the entry under the operation key. One round trip. */
+async function lockedHold(tx: Tx, { holdId, operationKey }: Pick<ClosingInput, 'holdId' | 'operationKey'>) {
+  return await Promise.all([lockHold(tx, holdId), entryUnder(tx, operationKey)]);
 }
 
 /** Zero if a reversal made the wallet negative. */

@@ -1,6 +1,16 @@
 import type { CallQuality, LegName } from '../../machines/events.ts';
-import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
-import { charge, settleHold, voidHold, walletOf } from '../ledger.ts';
+import { inTransaction, type SqlOrTx } from '../database.ts';
+import {
+  type LockedHold,
+  lockHold,
+  type NewCharge,
+  type NewClosing,
+  newCharge,
+  newClosing,
+  storeCharges,
+  storeClosing,
+} from '../ledger.ts';
+import { walletFrom } from '../ledger-entries.ts';
 import { costAt } from '../price-book.ts';
 import { endedLegs } from './call-legs.ts';
 import { lockLiveCall } from './call-moves.ts';
@@ -62,10 +72,14 @@ export async function settleCall(sql: SqlOrTx, input: SettleCallInput): Promise<
     const live = await lockLiveCall(tx, input.callId, input);
     if (!live) return null;
     const moves = [input.move];
-    const [[event], bill] = await Promise.all([
+    // The wallet is locked as late as possible, because other settlements of the workspace wait for it.
+    const [[event], subscribers, locked] = await Promise.all([
       appendEvents(tx, { callId: live.callId, lastSequence: live.seq, moves }),
-      billOf(tx, live, input),
+      newsSubscribers(tx, live, moves),
+      live.holdId === null ? null : lockHold(tx, live.holdId),
     ]);
+    const { bill, closing, charges } = locked === null ? withoutBill(live) : billOf(live, input, locked);
+    const legs = endedLegs(live.legs, { at: input.endTime, hangupCause: input.hangupCause });
     const changes = {
       state: input.move.state,
       seq: live.seq + 1,
@@ -78,22 +92,19 @@ export async function settleCall(sql: SqlOrTx, input: SettleCallInput): Promise<
       endTime: input.endTime,
       talkSeconds: input.talkSeconds,
       legSeconds: input.legSeconds,
-      legs: jsonb(tx, endedLegs(live.legs, { at: input.endTime, hangupCause: input.hangupCause })),
       totalSeconds: input.totalSeconds,
-      quality: input.quality === null ? null : jsonb(tx, input.quality),
       recordingId: input.recordingId,
       recordingStatus: input.recordingStatus,
       ...bill,
+    };
+    const row = {
+      ...changes,
+      legs: jsonb(tx, legs),
+      quality: input.quality === null ? null : jsonb(tx, input.quality),
       ...(!input.keepsLegHandles && { legHandles: null }),
     };
-    const [[call], subscribers] = await Promise.all([
-      tx<CallRow[]>`
-        update calls set ${tx(changes)} where call_id = ${live.callId} returning *`.execute(),
-      newsSubscribers(tx, live, moves),
-    ]);
-    const webhookDeliveries = await emitCallNews(tx, call!, { events: [event!], subscribers });
-    const delivery = input.delivery?.(call!, event!) ?? null;
-    if (delivery === null) return { call: call!, event: event!, delivery: null, webhookDeliveries };
+    const ended: CallRow = { ...live, ...changes, legs, quality: input.quality };
+    const callback = input.delivery?.(ended, event!) ?? null;
     const subject = {
       workspaceId: live.workspaceId,
       callId: live.callId,
@@ -101,8 +112,14 @@ export async function settleCall(sql: SqlOrTx, input: SettleCallInput): Promise<
       event: input.terminalEvent,
       eventId: event!.eventId,
     };
-    const row = await insertDelivery(tx, subject, { ...delivery, createdAt: input.move.at });
-    return { call: call!, event: event!, delivery: row, webhookDeliveries };
+    const [[call], delivery, webhookDeliveries] = await Promise.all([
+      tx<CallRow[]>`update calls set ${tx(row)} where call_id = ${live.callId} returning *`.execute(),
+      callback && insertDelivery(tx, subject, { ...callback, createdAt: input.move.at }),
+      emitCallNews(tx, ended, { events: [event!], subscribers }),
+      closing && storeClosing(tx, closing),
+      storeCharges(tx, charges),
+    ]);
+    return { call: call!, event: event!, delivery, webhookDeliveries };
   });
 }
 
@@ -120,44 +137,88 @@ export function speechPriceOf({ announceCharacters, whisperCharacters, character
 
 type Bill = Pick<CallRow, 'costNano' | 'legsCostNano' | 'speechCostNano' | 'billingStatus'>;
 
-/** Charges the talk first, which releases the rest of the hold for added legs and speech. */
-async function billOf(tx: Tx, call: CallRow, { talkSeconds, legSeconds, move }: SettleCallInput): Promise<Bill> {
-  const { speechCostNano } = call;
-  if (call.holdId === null) return { costNano: null, legsCostNano: null, speechCostNano, billingStatus: null };
-  const talk = await chargeTalk(tx, call, { holdId: call.holdId, talkSeconds, at: move.at });
-  const legs = await chargeLegs(tx, call, { legSeconds, at: move.at });
-  const speech = await chargeSpeech(tx, call, move.at);
-  const owed = [talk, legs, speech].filter((part) => part !== null);
-  const billingStatus = owed.every(({ isWhole }) => isWhole) ? 'billed' : 'failed';
-  return {
-    costNano: talk?.chargedNano ?? null,
-    legsCostNano: legs?.chargedNano ?? null,
-    speechCostNano: speech === null ? speechCostNano : speech.chargedNano + (speechCostNano ?? 0n),
-    billingStatus: owed.length === 0 ? null : billingStatus,
-  };
+interface NewBill {
+  bill: Bill;
+  closing: NewClosing | null;
+  charges: NewCharge[];
 }
 
-/** Null: nothing was owed. */
-type Charged = { chargedNano: bigint; isWhole: boolean } | null;
+function withoutBill({ speechCostNano }: CallRow): NewBill {
+  const bill = { costNano: null, legsCostNano: null, speechCostNano, billingStatus: null };
+  return { bill, closing: null, charges: [] };
+}
 
-async function chargeTalk(
-  tx: Tx,
-  call: CallRow,
-  { holdId, talkSeconds, at }: { holdId: string; talkSeconds: number; at: Date },
-): Promise<Charged> {
+/** Charges the talk first, which releases the rest of the hold for added legs and speech. */
+function billOf(call: CallRow, input: SettleCallInput, locked: LockedHold): NewBill {
+  const { closing, owedNano } = closingOf(call, input, locked);
+  const talk = owedNano === 0n ? null : { chargedNano: closing.chargedNano, isWhole: closing.chargedNano === owedNano };
+  const charges: NewCharge[] = [];
+  /** Charges up to the wallet's balance. Null: nothing is owed. */
+  const chargeBeside = ({ cost, operation, what }: ChargeBeside): Charged | null => {
+    if (cost.amountNano === 0n) return null;
+    const { accounts } = (charges.at(-1) ?? closing).entry;
+    const { availableNano } = walletFrom(accounts);
+    const spendableNano = availableNano > 0n ? availableNano : 0n;
+    const chargedNano = spendableNano < cost.amountNano ? spendableNano : cost.amountNano;
+    const charge = newCharge(accounts, {
+      ...cost,
+      amountNano: chargedNano,
+      owedNano: cost.amountNano,
+      workspaceId: call.workspaceId,
+      operation,
+      resourceId: call.callId,
+      apiKeyId: call.apiKeyId,
+      userId: call.createdByUserId,
+      operationKey: `call:${call.callId}:${operation}`,
+      description: `Call ${call.callId}, ${what}`,
+      at: input.move.at,
+    });
+    charges.push(charge);
+    return { chargedNano, isWhole: chargedNano === cost.amountNano };
+  };
+  const legs = chargeBeside(addedLegsOf(call, input));
+  const speech = speechesOf(call).flatMap((each) => chargeBeside(each) ?? []);
+  const owed = [talk, legs, ...speech].filter((part) => part !== null);
+  const billingStatus = owed.every(({ isWhole }) => isWhole) ? 'billed' : 'failed';
+  const speechNano = speech.reduce((sum, { chargedNano }) => sum + chargedNano, 0n);
+  const bill: Bill = {
+    costNano: talk?.chargedNano ?? null,
+    legsCostNano: legs?.chargedNano ?? null,
+    speechCostNano: speech.length === 0 ? call.speechCostNano : speechNano + (call.speechCostNano ?? 0n),
+    billingStatus: owed.length === 0 ? null : billingStatus,
+  };
+  return { bill, closing, charges };
+}
+
+interface Charged {
+  chargedNano: bigint;
+  /** Whether the wallet covered it. */
+  isWhole: boolean;
+}
+
+interface ChargeBeside {
+  cost: ReturnType<typeof costAt>;
+  operation: string;
+  what: string;
+}
+
+/** Charges the talk from the hold. If none is owed, releases the hold. */
+function closingOf(call: CallRow, { talkSeconds, move }: SettleCallInput, locked: LockedHold) {
   const { amountNano: owedNano, ...cost } = costAt({
     service: 'call',
     count: talkSeconds,
     unitPriceNano: call.pricePerMinuteNano,
   });
-  const operation = { holdId, operationKey: `call:${call.callId}:settle`, at };
-  if (owedNano === 0n) {
-    await voidHold(tx, operation);
-    return null;
-  }
-  const { chargedNano } = await settleHold(tx, {
-    ...operation,
+  const operation = {
+    holdId: locked.held.id,
+    operationKey: `call:${call.callId}:settle`,
+    at: move.at,
     amountNano: owedNano,
+  };
+  if (owedNano === 0n) return { owedNano, closing: newClosing(locked, { ...operation, kind: 'void' }) };
+  const closing = newClosing(locked, {
+    ...operation,
+    kind: 'settle',
     usage: {
       ...cost,
       operation: 'click2call',
@@ -167,62 +228,25 @@ async function chargeTalk(
     },
     description: `Call ${call.callId}, ${talkSeconds} s`,
   });
-  return { chargedNano, isWhole: chargedNano === owedNano };
+  return { owedNano, closing };
 }
 
-async function chargeLegs(
-  tx: Tx,
-  call: CallRow,
-  { legSeconds, at }: { legSeconds: number; at: Date },
-): Promise<Charged> {
-  return await chargeBeside(tx, call, {
+function addedLegsOf(call: CallRow, { legSeconds }: SettleCallInput): ChargeBeside {
+  return {
     cost: costAt({ service: 'call', count: legSeconds, unitPriceNano: call.pricePerMinuteNano }),
     operation: 'call_legs',
     what: `further legs, ${legSeconds} s`,
-    at,
-  });
+  };
 }
 
-async function chargeSpeech(tx: Tx, call: CallRow, at: Date): Promise<Charged> {
+function speechesOf(call: CallRow): ChargeBeside[] {
   const speeches = [
-    { operation: 'announce', count: call.announced ? call.announceCharacters : null },
-    { operation: 'whisper', count: call.whispered ? call.whisperCharacters : null },
+    { operation: 'announce', count: (call.announced ? call.announceCharacters : null) ?? 0 },
+    { operation: 'whisper', count: (call.whispered ? call.whisperCharacters : null) ?? 0 },
   ];
-  let [chargedNano, isWhole, isOwed] = [0n, true, false];
-  for (const { operation, count } of speeches) {
-    const cost = costAt({ service: 'tts', count: count ?? 0, unitPriceNano: call.characterPriceNano });
-    const what = `${operation} of ${count} characters`;
-    const charged = await chargeBeside(tx, call, { cost, operation, what, at });
-    if (charged === null) continue;
-    isOwed = true;
-    chargedNano += charged.chargedNano;
-    isWhole &&= charged.isWhole;
-  }
-  return isOwed ? { chargedNano, isWhole } : null;
-}
-
-/** Charges up to the wallet's balance. Its row is locked, because this transaction closed the hold. */
-async function chargeBeside(
-  tx: Tx,
-  call: CallRow,
-  { cost, operation, what, at }: { cost: ReturnType<typeof costAt>; operation: string; what: string; at: Date },
-): Promise<Charged> {
-  if (cost.amountNano === 0n) return null;
-  const { availableNano } = await walletOf(tx, call.workspaceId);
-  const spendableNano = availableNano > 0n ? availableNano : 0n;
-  const chargedNano = spendableNano < cost.amountNano ? spendableNano : cost.amountNano;
-  await charge(tx, {
-    ...cost,
-    amountNano: chargedNano,
-    owedNano: cost.amountNano,
-    workspaceId: call.workspaceId,
+  return speeches.map(({ operation, count }) => ({
+    cost: costAt({ service: 'tts', count, unitPriceNano: call.characterPriceNano }),
     operation,
-    resourceId: call.callId,
-    apiKeyId: call.apiKeyId,
-    userId: call.createdByUserId,
-    operationKey: `call:${call.callId}:${operation}`,
-    description: `Call ${call.callId}, ${what}`,
-    at,
-  });
-  return { chargedNano, isWhole: chargedNano === cost.amountNano };
+    what: `${operation} of ${count} characters`,
+  }));
 }

@@ -6,9 +6,11 @@ import { billedSeconds, settlementPort } from '../../actors/call-settlement.ts';
 import type { CallOutcome, SettleInput } from '../../machines/call-events.ts';
 import { completed, rejected } from '../../machines/call-outcome.ts';
 import { momentOf } from '../../runtime/clock.ts';
+import { connect, inTransaction } from '../../storage/database.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import {
   type AdmitCallInput,
+  type CallRow,
   getCallById,
   legHandlesOf,
   listCallEvents,
@@ -17,6 +19,7 @@ import {
 } from '../../storage/queries/calls.ts';
 import { deliveriesOfCall } from '../../storage/queries/deliveries.ts';
 import { createRecording, getRecording } from '../../storage/queries/recordings.ts';
+import { eventually } from '../eventually.ts';
 import { later, NOW, USD } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import { createTestClock, FakeSip, liveCall, sqlWithFaults } from './fakes.ts';
@@ -316,6 +319,37 @@ async function withoutDeliveries(work: () => Promise<void>): Promise<void> {
     await sql.unsafe('drop trigger refuse_deliveries on deliveries; drop function refuse_deliveries()');
   }
 }
+
+it('leaves connections for other requests while many calls wait for the wallet of their workspace', async () => {
+  const caller = await seedCaller(database.sql);
+  const registry = createCallRegistry();
+  const calls = await Promise.all(Array.from({ length: 6 }, () => caller.admit()));
+  for (const row of calls) registry.add(liveCall(row));
+  const sql = connect({ url: database.url, max: 4 });
+  const port = settlementPort({ sql, sip: new FakeSip(), registry, clock: createTestClock(), onSettled: () => {} });
+  const settle = async ({ callId }: CallRow) => {
+    await toPromise(createActor(port, { input: { callId, outcome: FAILED, report: null } }).start());
+  };
+  const [settled] = await inTransaction(database.sql, async (tx) => {
+    await tx`select 1 from accounts where workspace_id = ${caller.workspaceId} and kind = 'wallet' for update`;
+    const settling = Promise.all(calls.map(settle));
+    const [name] = await sql<
+      { applicationName: string }[]
+    >`select current_setting('application_name') as application_name`;
+    await eventually(async () => {
+      const [waiting] = await database.sql`
+        select count(*)::int as count from pg_stat_activity
+        where application_name = ${name!.applicationName} and wait_event_type = 'Lock'`;
+      expect(waiting).toEqual({ count: 3 });
+    });
+    expect(await sql`select 1 as one`).toEqual([{ one: 1 }]);
+    return [settling];
+  });
+  await settled;
+  await sql.end();
+  const { heldNano } = await walletOf(database.sql, caller.workspaceId);
+  expect(heldNano).toBe(0n);
+});
 
 async function openCall({
   bridged = false,
