@@ -189,6 +189,7 @@ export class OutboundStream {
     this.sequence = (sequence + this.#sequenceOffset) & 0xffff;
     this.timestamp = (timestamp + this.#timestampOffset) >>> 0;
     this.#sourceSequence = sequence;
+    this.#raiseFloor();
     this.#sourceTimestamp = timestamp;
     this.#sourceAtMs = nowMs;
     this.#sentSequence = this.sequence;
@@ -311,6 +312,7 @@ export class OutboundStream {
 
   #advance(header: RtpHeader, nowMs: number, isEvent: boolean, ticks: number): void {
     this.#sourceSequence = header.sequence;
+    this.#raiseFloor();
     this.#sentSequence = this.sequence;
     // An event keeps the timestamp of its start, so later audio is measured from the audio before it.
     if (isEvent) return;
@@ -319,6 +321,12 @@ export class OutboundStream {
     this.#sentTimestamp = this.timestamp;
     this.#sentAtMs = nowMs;
     this.#sentMs = ticks / TICKS_PER_MS;
+  }
+
+  /** Keeps the floor near: after half of all sequence numbers it would seem to lie ahead, and late packets below it. */
+  #raiseFloor(): void {
+    if (sequenceDelta(this.#sourceSequence, this.#floorSequence) <= MAX_MISORDER) return;
+    this.#floorSequence = (this.#sourceSequence - MAX_MISORDER) & 0xffff;
   }
 
   #count(payloadBytes: number, nowMs: number): void {

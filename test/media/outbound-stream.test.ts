@@ -85,3 +85,28 @@ describe('relayed telephone events', () => {
     expect(eventAt(stream, 500, 40_000, 500)).not.toBe(null);
   });
 });
+
+describe('relayed packets', () => {
+  /** More than half of all sequence numbers, 13 minutes of 20 ms packets. */
+  const LATER = 40_000;
+  const isRelayed = (stream: OutboundStream, sequence: number): boolean => {
+    const header = { ...emptyRtpHeader(), ssrc: 7, sequence, timestamp: 160 * sequence, payloadBytes: 160 };
+    return stream.admit(header, 20 * sequence, false);
+  };
+
+  it('may overtake each other in a long call', () => {
+    const stream = opened();
+    for (let sequence = 0; sequence <= LATER; sequence++) isRelayed(stream, sequence);
+    expect([LATER + 2, LATER + 1].map((sequence) => isRelayed(stream, sequence))).toEqual([true, true]);
+  });
+
+  it('may overtake each other after a long time on the fast path', () => {
+    const stream = opened();
+    isRelayed(stream, 0);
+    for (let sequence = 10; sequence <= LATER; sequence += 10) {
+      const last = { sequence, timestamp: 160 * sequence, nowMs: 20 * sequence };
+      stream.addInOrder({ ...last, packets: 10, octets: 1600, lastTicks: 160 });
+    }
+    expect([LATER + 2, LATER + 1].map((sequence) => isRelayed(stream, sequence))).toEqual([true, true]);
+  });
+});
