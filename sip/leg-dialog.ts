@@ -216,7 +216,7 @@ export class SipLeg implements LegDialog {
         return;
       case 'INVITE':
       case 'UPDATE':
-        // The server's own refresh was challenged.
+        // The server's own refresh was challenged, or needs our media keys.
         if (request.source === 'application') this.offerAgain();
         else this.#renegotiate(request, reply);
         return;

@@ -22,8 +22,8 @@ export interface Application {
     dialogId: string | null;
   }): void;
   /**
-   * Delivers a request of the server itself: the BYE of a dialog that it had to end, or a session refresh that the peer
-   * challenged, so that the application refreshes with credentials.
+   * Delivers a request of the server itself: the BYE of a dialog that it had to end, or a session refresh that needs the
+   * application's credentials or media keys.
    */
   deliverOwn(delivery: { request: SipRequest; dialogId: string }): void;
 }

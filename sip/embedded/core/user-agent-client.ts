@@ -165,18 +165,22 @@ export class UserAgentClient {
     const { statusCode } = response;
     if (statusCode < 300) return;
     const isMethodUnknown = statusCode === 405 || statusCode === 501;
-    if (isMethodUnknown && unencrypted(dialog.localDescription) && dialog.state === 'confirmed') {
+    if (!isMethodUnknown || dialog.state !== 'confirmed') this.#refreshRefused(dialog, request, response);
+    else if (unencrypted(dialog.localDescription)) {
       dialog.peerTakesUpdate = false;
       this.refreshSession(dialog, seconds);
-    } else this.#refreshRefused(dialog, request, response);
+    } else this.#leaveToApplication(dialog, request);
   }
 
-  /** Only the application has credentials. Its own refresh replaces ours. */
   #refreshRefused(dialog: Dialog, request: SipRequest, response: SipResponse): void {
-    if (!isChallenge(response)) this.#context.sessionTimers.refused(dialog, response);
-    else if (this.#context.dialogs.withId(dialog.id) === dialog) {
-      dialog.application.deliverOwn({ request, dialogId: dialog.id });
-    }
+    if (isChallenge(response)) this.#leaveToApplication(dialog, request);
+    else this.#context.sessionTimers.refused(dialog, response);
+  }
+
+  /** Only the application has credentials and media keys. Its own refresh replaces ours. */
+  #leaveToApplication(dialog: Dialog, request: SipRequest): void {
+    if (this.#context.dialogs.withId(dialog.id) !== dialog) return;
+    dialog.application.deliverOwn({ request, dialogId: dialog.id });
   }
 
   /** Without the application, so we send the ACK. */

@@ -75,8 +75,8 @@ export class CoreBench {
     return result;
   }
 
-  invite(): { request: SipRequest; transactionId: string; dialogId: string } {
-    const asked = createRequest({ method: 'INVITE', uri: 'sip:peer@192.0.2.7', body: 'v=0\r\n' });
+  invite(body = 'v=0\r\n'): { request: SipRequest; transactionId: string; dialogId: string } {
+    const asked = createRequest({ method: 'INVITE', uri: 'sip:peer@192.0.2.7', body });
     const result = this.execute({ type: 'new', proxyUri: null, message: asked });
     if (!result?.ok || result.message.kind !== 'request') throw new Error('The INVITE was not sent');
     const request = result.message;

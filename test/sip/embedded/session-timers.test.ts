@@ -183,6 +183,24 @@ describe('peer without UPDATE', () => {
     expect(bench.requests('UPDATE').length).toBeGreaterThan(updates);
   });
 
+  it.each([405, 501])('receives an offer of the application after %i with encrypted media', (status) => {
+    const bench = new CoreBench();
+    const body = 'v=0\r\na=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:x\r\n';
+    const { request, dialogId } = bench.invite(body);
+    const agree = (invite: typeof request, refresher: string) =>
+      bench.answer(invite, 200, 'peer-tag', { headers: [['Session-Expires', `600;refresher=${refresher}`]] });
+    agree(request, 'uac');
+    bench.inDialog(dialogId, 'ACK');
+    bench.clock.advance(5 * MINUTE);
+    bench.answer(bench.requests('UPDATE')[0]!, status);
+    expect(ends(bench)).toMatchObject([{ dialogId, message: { method: 'UPDATE' } }]);
+    bench.inDialog(dialogId, 'INVITE');
+    agree(bench.requests('INVITE').at(-1)!, 'uas');
+    bench.inDialog(dialogId, 'ACK');
+    bench.clock.advance(6 * MINUTE);
+    expect(bench.requests('BYE')).toEqual([]);
+  });
+
   it('receives another re-INVITE after a 491, before a session of 90 seconds ends', () => {
     const bench = new CoreBench();
     const { request, dialogId } = bench.invite();
