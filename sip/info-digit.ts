@@ -1,7 +1,9 @@
+import type { SrfReceivedRequest, SrfReply } from './srf-types.ts';
+
 /** Key presses in INFO requests (RFC 2976 as phones use it; RFC 6086 calls this legacy usage). */
 
 /** Supported types, for the Accept header of a 415. */
-export const INFO_TYPES = 'application/dtmf-relay, application/dtmf';
+const INFO_TYPES = 'application/dtmf-relay, application/dtmf';
 /** More than any phone writes. */
 const MOST_BODY_CHARACTERS = 256;
 const DEFAULT_DURATION_MS = 160;
@@ -17,6 +19,14 @@ export type InfoContent =
   | { kind: 'nothing' }
   | { kind: 'malformed' }
   | { kind: 'unsupported' };
+
+/** Responds to an INFO. Returns its content. */
+export function respondToInfo(request: Pick<SrfReceivedRequest, 'get' | 'body'>, reply: SrfReply): InfoContent {
+  const content = readInfo(request.get('Content-Type'), request.body);
+  if (content.kind === 'unsupported') reply.send(415, { headers: { Accept: INFO_TYPES } });
+  else reply.send(content.kind === 'malformed' ? 400 : 200, {});
+  return content;
+}
 
 /**
  * Parses an INFO. `application/dtmf-relay` has lines such as `Signal=5` and `Duration=160`; `application/dtmf` has only

@@ -1,6 +1,6 @@
 import type { HangupCause, LegEvent, RemoteMedia } from '../machines/events.ts';
 import { causeOfBye, causeOfStatus, reasonHeaderOf } from './failure-cause.ts';
-import { INFO_TYPES, readInfo } from './info-digit.ts';
+import { respondToInfo } from './info-digit.ts';
 import { challengerOf, isChallenge, LegCredentials } from './leg-credentials.ts';
 import {
   allowedBy,
@@ -534,12 +534,7 @@ export class SipLeg implements LegDialog {
 
   /** Each INFO arrives once, because the server answers retransmissions (RFC 3261 §17.2.2). */
   #takeInfo(request: SrfReceivedRequest, reply: SrfReply): void {
-    const content = readInfo(request.get('Content-Type'), request.body);
-    if (content.kind === 'unsupported') {
-      reply.send(415, { headers: { Accept: INFO_TYPES } });
-      return;
-    }
-    reply.send(content.kind === 'malformed' ? 400 : 200, {});
+    const content = respondToInfo(request, reply);
     if (content.kind !== 'digit' || this.#phase !== 'answered') return;
     // Phones with telephone events may send each key both ways.
     if (this.#negotiation.remote?.telephoneEventPayloadType !== null) return;

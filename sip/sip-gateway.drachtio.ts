@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { within } from '../runtime/waiting.ts';
 import { reasonHeaderOf } from './failure-cause.ts';
+import { respondToInfo } from './info-digit.ts';
 import { type LegParts, SipLeg } from './leg-dialog.ts';
 import { ALLOWED_METHODS, rejectsExtensions, rejectsShortSession } from './leg-invite.ts';
 import { endLostLeg } from './lost-leg.ts';
@@ -337,8 +338,13 @@ export class DrachtioGateway implements SipGateway {
       this.#endForgotten(request);
       return;
     }
-    if (isInDialog(request)) {
+    if (isInDialog(request) && (!request.stackDialogId || CALLS_ONLY.has(request.method))) {
       reply.send(481, {});
+      return;
+    }
+    // The dialog of a call that rings. A 481 would end the call (RFC 3261 §12.2.1.2).
+    if (isInDialog(request) && request.method === 'INFO') {
+      respondToInfo(request, reply);
       return;
     }
     if (request.method === 'INVITE') this.#counters.inboundRefused++;
@@ -384,6 +390,9 @@ export class DrachtioGateway implements SipGateway {
     this.#logger.error({ err: printableFault(error) }, 'Fault while handling a SIP message');
   }
 }
+
+/** Requests that only a leg can take. */
+const CALLS_ONLY: ReadonlySet<string> = new Set(['INVITE', 'UPDATE', 'BYE']);
 
 function isInDialog(request: SrfReceivedRequest): boolean {
   return /;\s*tag=/i.test(request.get('To') ?? '');

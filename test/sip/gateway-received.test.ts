@@ -19,6 +19,8 @@ interface Invitation {
   headers?: readonly string[];
   type?: string;
   body?: string;
+  /** The call rings and is not answered. Default false. */
+  isRinging?: boolean;
 }
 
 /** An inbound call that is answered at once, at a server that does not confirm the 200. */
@@ -27,10 +29,11 @@ async function answered({
   headers = [],
   type = 'application/sdp',
   body: offer = OFFER,
+  isRinging = false,
 }: Invitation = {}) {
   const ok = Promise.withResolvers<ScriptedMessage>();
   const onMessage = (message: ScriptedMessage) => {
-    if (/^SIP\/2.0 [2-6]/.test(message.sip)) ok.resolve(message);
+    if (/^SIP\/2.0 [1-6]/.test(message.sip)) ok.resolve(message);
   };
   const server = await ScriptedServer.start({ onMessage });
   cleanUps.push(() => server.stop());
@@ -42,16 +45,21 @@ async function answered({
   const sources: string[] = [];
   gateway.onCall((call) => {
     sources.push(call.source.host);
-    call.answer({
-      trunk: trunkOf('sip:127.0.0.1:9'),
-      localMedia: { host: '127.0.0.1', rtpPort: 40_000 },
-      callId: 'call-1',
-      leg: 'customer',
-      signal: controller.signal,
-      onEvent: (event) => log.add(event),
-    });
+    if (isRinging) call.ring();
+    else
+      call.answer({
+        trunk: trunkOf('sip:127.0.0.1:9'),
+        localMedia: { host: '127.0.0.1', rtpPort: 40_000 },
+        callId: 'call-1',
+        leg: 'customer',
+        signal: controller.signal,
+        onEvent: (event) => log.add(event),
+      });
   });
-  const send = (method: string, { dialogId = '', tag = '', lines = [] as readonly string[], body = '' } = {}) =>
+  const send = (
+    method: string,
+    { dialogId = '', tag = '', lines = [] as readonly string[], body = '', bodyType = type } = {},
+  ) =>
     server.send(
       [
         `x|sip|network|1|udp|127.0.0.1|5060|10:00:00.000000|t1|${dialogId}|127.0.0.1|5060|`,
@@ -62,7 +70,7 @@ async function answered({
         `CSeq: 1 ${method}`,
         'Contact: <sip:peer@127.0.0.1>',
         ...lines,
-        ...(body === '' ? [] : [`Content-Type: ${type}`]),
+        ...(body === '' ? [] : [`Content-Type: ${bodyType}`]),
         `Content-Length: ${body.length}`,
         '',
         body,
@@ -123,6 +131,21 @@ test.each([
     ],
   });
   expect(sources).toEqual(['192.0.2.66']);
+});
+
+describe('a request of the caller while the call rings', () => {
+  test.each([
+    { what: 'a key press', method: 'INFO', type: 'application/dtmf-relay', body: 'Signal=5', status: 200 },
+    { what: 'other information', method: 'INFO', type: 'application/x-other', body: 'x', status: 415 },
+    { what: 'OPTIONS', method: 'OPTIONS', type: '', body: '', status: 200 },
+    { what: 'MESSAGE', method: 'MESSAGE', type: '', body: '', status: 405 },
+  ])('with $what gets $status, not the 481 that ends a call', async ({ method, type, body, status }) => {
+    const { server, send } = await answered({ isRinging: true });
+    send(method, { dialogId: DIALOG, tag: ';tag=ours', body, bodyType: type });
+    const isResponse = ({ sip }: ScriptedMessage) => new RegExp(`^SIP.*cseq: 1 ${method}\\b`, 'is').test(sip);
+    await server.until(isResponse);
+    expect(server.received.find(isResponse)?.sip).toMatch(new RegExp(`^SIP/2.0 ${status} `));
+  });
 });
 
 test('an offer beside ISUP in a multipart body is answered (RFC 5621)', async () => {
