@@ -139,7 +139,8 @@ class SentenceSpeech implements LiveSpeech {
     // A word is complete only when white space follows.
     const isWordOpen = !/\s$/.test(this.#open);
     const isComplete = last.endsSentence && !isWordOpen;
-    const complete = isComplete ? clauses : clausesBeforeNumber(clauses.slice(0, -1), this.#open);
+    const whole = clauses.slice(0, -1);
+    const complete = isComplete ? clauses : clausesBeforeUnit(clausesBeforeNumber(whole, this.#open), this.#open);
     const end = complete.at(-1)?.end ?? 0;
     const finished = this.#open.slice(0, end);
     this.#open = isComplete ? '' : this.#open.slice(end);
@@ -208,6 +209,23 @@ function clausesBeforeNumber(clauses: readonly ReadClause[], text: string): read
   });
   return within < 0 ? clauses : clauses.slice(0, within);
 }
+
+/**
+ * Without the clauses at the end that are cut within a sentence, unless the cut is between letters: numbers and
+ * abbreviations are read together with the words around them. A long text is cut anywhere.
+ */
+function clausesBeforeUnit(clauses: readonly ReadClause[], text: string): readonly ReadClause[] {
+  if (text.length > MOST_HELD) return clauses;
+  const last = clauses.findLastIndex(({ end, pauseAfterMs }) => {
+    return pauseAfterMs > 0 || (ENDS_WITH_LETTER.test(text.slice(0, end)) && BEGINS_WITH_LETTER.test(text.slice(end)));
+  });
+  return clauses.slice(0, last + 1);
+}
+
+/** Twice the longest clause. */
+const MOST_HELD = 500;
+const ENDS_WITH_LETTER = /\p{L}\p{M}*$/u;
+const BEGINS_WITH_LETTER = /^\s*\p{L}/u;
 
 /** Groups of a telephone number. Letters end it, also in scripts without spaces. */
 const MOST_GROUPS = 6;

@@ -64,6 +64,22 @@ describe('text that comes in pieces', () => {
     expect(said.flat().filter((clause) => /\d/.test(clause))).toEqual([expect.stringContaining('(415) 555 2671')]);
   });
 
+  it.each([
+    ['Questions about your new contract are answered on phone 030 123 456 every day.', 'phone 030 123 456'],
+    ["Tomorrow your parcel arrives at your neighbour's house at 1800 hours on the dot.", 'at 1800 hours'],
+    ['Our grandparents spent all of their long holidays in St. Petersburg on the coast.', 'St. Petersburg'],
+  ])('keeps a number and an abbreviation with the words around it: %s', async (text, unit) => {
+    const { said } = await spoken(...text.match(/\S+\s*/g)!);
+    const requests = said.map((clauses) => clauses.join(' '));
+    expect(requests).toContainEqual(expect.stringContaining(unit));
+    expect(requests.join(' ')).toBe(text);
+  });
+
+  it('speaks a long row of numbers before it ends', async () => {
+    const { said } = await spoken(...Array.from({ length: 200 }, (_, number) => `${number + 100} `));
+    expect(said.length).toBeGreaterThan(1);
+  });
+
   it('speaks clauses with digits as they come in a script without spaces', async () => {
     const { said } = await spoken('我们公司今年有30个人，', '明年会有40个人，', '后年会有50个人。', '再见');
     expect(said.map((clauses) => clauses.join('').replaceAll(' ', ''))).toEqual([
