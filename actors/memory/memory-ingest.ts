@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { TandemError } from '../../machines/errors.ts';
+import { canonicalJson } from '../../runtime/canonical-json.ts';
 import { inTransaction, type Sql, type Tx } from '../../storage/database.ts';
 import { type Charge, type Wallet, walletOf } from '../../storage/ledger.ts';
 import { insufficientCredits } from '../../storage/ledger-charges.ts';
@@ -8,6 +9,7 @@ import { costOf, priceBookOf } from '../../storage/price-book.ts';
 import { insertMemories } from '../../storage/queries/memories.ts';
 import { type MemoryCollectionRow, nextRevision } from '../../storage/queries/memory-collections.ts';
 import { findSameMemory } from '../../storage/queries/memory-repeats.ts';
+import { storableJson, storableText } from '../../storage/queries/memory-text.ts';
 import { collectionNotFound, requireWriter, writableCollection } from './memory-access.ts';
 import { chargeMemory, totalOf } from './memory-account.ts';
 import type { Ingested, IngestedMemory, MemoryCaller, NewMemoryText } from './memory-desk.ts';
@@ -87,7 +89,9 @@ async function planned(
 
   async function planOf(text: GivenText, collection: MemoryCollectionRow): Promise<Plan> {
     const { title, metadata, text: content } = text;
-    const key = JSON.stringify([collection.id, title, metadata, content]);
+    // As stored, because `findSameMemory` compares with what is stored.
+    const stored = [title && storableText(title), storableText(content), storableJson(metadata)];
+    const key = canonicalJson([collection.id, ...stored]);
     const earlier = ofRequest.get(key);
     if (earlier !== undefined) return { outcome: 'repeat', of: earlier, collection };
     const same = await findSameMemory(tx, { collectionId: collection.id, title, content, metadata });

@@ -283,6 +283,20 @@ describe('POST /memory/ingest/batch', () => {
     expect(before - (await balance())).toBe(1_200n);
   });
 
+  it('stores and charges a repetition in the same request once, however it is written', async () => {
+    const before = await balance();
+    const { body } = await post('/memory/ingest/batch', {
+      memories: [
+        { text: 'The caf\u00e9 opens at seven.', title: 'Caf\u00e9', metadata: { a: 1, b: { c: 2, d: 3 } } },
+        { text: 'The cafe\u0301 opens at\0 seven.', title: 'Cafe\u0301', metadata: { b: { d: 3, c: 2 }, a: 1 } },
+      ],
+    });
+    const [first, second] = body.data.results;
+    expect(body.data.total_queued).toBe(1);
+    expect(second).toMatchObject({ id: first.id, deduplicated_into: first.id });
+    expect(before - (await balance())).toBe(2_400n);
+  });
+
   it('accepts a hundred memories, and rejects all when one is invalid', async () => {
     const memories = Array.from({ length: 100 }, (_, index) => ({ text: `Memory ${index}.` }));
     expect((await post('/memory/ingest/batch', { memories })).body.data.total_queued).toBe(100);
