@@ -64,7 +64,8 @@ export async function storeTexts(sql: Sql, { texts, operation, by, now }: StoreR
 }
 
 function requireCovered(totalNano: bigint, { availableNano }: Wallet): void {
-  if (totalNano > availableNano) throw insufficientCredits(totalNano, availableNano);
+  // Nothing to pay, so the wallet may be overdrawn.
+  if (totalNano > 0n && totalNano > availableNano) throw insufficientCredits(totalNano, availableNano);
 }
 
 /** @throws the first rejection if nothing may be stored */

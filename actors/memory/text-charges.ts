@@ -23,7 +23,8 @@ export function createTextCharges({ sql, clock }: { sql: Sql; clock: Clock }): T
     async affordable({ workspaceId }, characters) {
       const cost = costOf(await priceBookOf(sql, workspaceId), { service: 'memory', count: characters });
       const { availableNano } = await walletOf(sql, workspaceId);
-      if (availableNano < cost.amountNano) throw insufficientCredits(cost.amountNano, availableNano);
+      const { amountNano } = cost;
+      if (amountNano > 0n && availableNano < amountNano) throw insufficientCredits(amountNano, availableNano);
       return cost;
     },
 

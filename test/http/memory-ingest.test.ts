@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { inTransaction } from '../../storage/database.ts';
+import { setPrice } from '../../storage/price-book.ts';
 import { nextRevision } from '../../storage/queries/memory-collections.ts';
 import { MemoryQueue } from '../actors/memory-queue.ts';
 import { eventually } from '../eventually.ts';
 import { lockWaits } from '../storage/lock-waits.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
-import { fund, type MemoryRequests, memoryRequests } from './memory-requests.ts';
+import { fund, type MemoryRequests, memoryRequests, overdraw } from './memory-requests.ts';
 
 let fixture: HttpFixture;
 let owner: Member;
@@ -316,6 +317,20 @@ describe('POST /memory/ingest/batch', () => {
     const { status, body } = await post('/memory/ingest/batch', { memories }, poor);
     expect([status, body.details]).toEqual([402, { required: 0.0000013, available: 0.000001, shortfall: 0.0000003 }]);
     expect((await get('/memory', poor)).body.data.pagination.total).toBe(0);
+  });
+
+  it('stores what is free although the wallet is overdrawn', async () => {
+    const { sql, now } = fixture;
+    const { workspaceId } = owner;
+    const repeated = { text: 'The harbour opens at seven.' };
+    await post('/memory/ingest', repeated);
+    await overdraw(fixture, owner);
+    expect((await post('/memory/ingest', repeated)).body.data).toMatchObject({ total_queued: 0 });
+    expect((await post('/memory/ingest', { text: 'Another text.' })).status).toBe(402);
+    await setPrice(sql, { scope: { workspaceId }, item: 'memory', value: 0n, now: now.current });
+    expect((await post('/memory/ingest', { text: 'Another text.' })).body.data.total_queued).toBe(1);
+    expect((await post('/memory/search', { query: 'harbour' })).status).toBe(200);
+    expect((await post('/v1/embeddings', { input: 'A text.' })).status).toBe(200);
   });
 
   it('answers with the first refusal when every memory is refused', async () => {

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { topUp, walletOf } from '../../storage/ledger.ts';
+import { reverseTopUp, topUp, walletOf } from '../../storage/ledger.ts';
 import { eventually } from '../eventually.ts';
 import type { Answer, HttpFixture, Member } from './fixture.ts';
 
@@ -31,4 +31,13 @@ export async function memoryRequests(fixture: HttpFixture): Promise<MemoryReques
 
 export async function fund({ sql }: HttpFixture, { workspaceId }: Member, amountNano: bigint): Promise<void> {
   await topUp(sql, { workspaceId, amountNano, paymentType: 'one_time', operationKey: `fund:${workspaceId}` });
+}
+
+/** Takes back twice what `fund` gave, as a dispute may. */
+export async function overdraw({ sql }: HttpFixture, { workspaceId }: Member): Promise<void> {
+  const [payment] = await sql<{ id: string; amountNano: bigint }[]>`
+    select id, amount_nano from payments where workspace_id = ${workspaceId}`;
+  const { id: reversesPaymentId, amountNano } = payment!;
+  const what = { workspaceId, paymentType: 'one_time', reversesPaymentId } as const;
+  await reverseTopUp(sql, { ...what, amountNano: 2n * amountNano, operationKey: `overdraw:${workspaceId}` });
 }
