@@ -8,7 +8,6 @@ import {
   dataOf,
   type Material,
   mostAnswerTokens,
-  type PosedQuestion,
   plainDataOf,
   poseQuestions,
   promptOf,
@@ -83,7 +82,10 @@ export function tokensToHold(request: Pick<JudgeRequest, 'questions' | 'samples'
 const BYTES_PER_TOKEN = { usual: 3, most: 8 };
 
 function promptBytes(questions: RubricQuestions, data: string): number {
-  const messages = promptOf(poseQuestions(questions, 0), { data, fence: '' });
+  return bytesOf(promptOf(poseQuestions(questions, 0), { data, fence: '' }));
+}
+
+function bytesOf(messages: readonly { content: string }[]): number {
   return messages.reduce((bytes, { content }) => bytes + Buffer.byteLength(content), 0);
 }
 
@@ -118,14 +120,15 @@ async function askFor(
     const missing = new Map([...questions].filter(([key]) => !answers.has(key)));
     const sampleSeed = derivedSeed(seed, index * ATTEMPTS + attempt);
     const posed = poseQuestions(missing, sampleSeed);
+    const messages = promptOf(posed, { data, fence });
     const completion = await models.complete({
       model,
-      messages: promptOf(posed, { data, fence }),
+      messages,
       responseSchema: { name: 'judgement', schema: answerSchema(posed) },
       // Several samples at temperature 0 would all be the same.
       temperature: samples === 1 ? 0 : 0.6,
       seed: sampleSeed,
-      maxTokens: mostTokens(posed, contextTokens),
+      maxTokens: mostTokens(messages, { questions: posed.length, contextTokens }),
       onBehalfOf,
       signal,
     });
@@ -143,9 +146,20 @@ async function askFor(
   );
 }
 
-function mostTokens(posed: readonly PosedQuestion[], contextTokens: number | null): number {
-  const most = mostAnswerTokens(posed.length);
-  return contextTokens === null ? most : Math.min(most, Math.max(1, Math.floor(contextTokens / 2)));
+/** Share of the usual limit of an answer that most answers need. */
+const USUAL_ANSWER = 1 / 4;
+
+/** Servers reject a limit that does not fit into the context together with the prompt. */
+function mostTokens(
+  messages: readonly { content: string }[],
+  { questions, contextTokens }: { questions: number; contextTokens: number | null },
+): number {
+  const most = mostAnswerTokens(questions);
+  if (contextTokens === null) return most;
+  const room = contextTokens - Math.ceil(bytesOf(messages) / BYTES_PER_TOKEN.usual);
+  // The prompt may have fewer tokens than that.
+  const least = Math.max(1, Math.floor(Math.min(most * USUAL_ANSWER, contextTokens / 2)));
+  return Math.min(most, Math.max(room, least));
 }
 
 const MOST_EVIDENCE = 5;

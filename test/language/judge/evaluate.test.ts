@@ -8,6 +8,7 @@ import {
   readQuestions,
 } from '../../../language/judge/rubric.ts';
 import type { CompletionRequest } from '../../../language/llm.ts';
+import { countTokens } from '../../../language/tokens.ts';
 import { TandemError } from '../../../machines/errors.ts';
 import * as fc from '../../properties.ts';
 import { FakeLanguageModels } from '../fake-language-models.ts';
@@ -21,6 +22,7 @@ function answering(...answers: ((request: CompletionRequest) => string)[]): Fake
   return models;
 }
 
+const YES = { answer: 'yes' };
 const WARM = { greeting: { answer: 'warm', evidence: ['Good morning, Asha!'] }, solved: { answer: 'no' } };
 
 describe('one sample', () => {
@@ -223,6 +225,20 @@ describe('a candidate beyond the context length', () => {
     const refusal = evaluate(models, judgeRequest({ candidate }));
     await expect(refusal).rejects.toMatchObject({ code: 'CONTEXT_LENGTH_EXCEEDED' });
     expect(models.requests).toEqual([]);
+  });
+
+  it('leaves room for a long candidate in the context of the model', async () => {
+    const contextTokens = 8_192;
+    const keys = Array.from({ length: 10 }, (_, index) => `Question ${index}`);
+    const candidate = candidateOfOutput('Your parcel is on its way. '.repeat(700));
+    const questions = readQuestions(Object.fromEntries(keys.map((key) => [key, { type: 'boolean' as const }])));
+    const models = answering((request) => answered(request, Object.fromEntries(keys.map((key) => [key, YES]))));
+    await evaluate(models, judgeRequest({ candidate, questions, contextTokens }));
+    const { messages, maxTokens } = models.requests[0]!;
+    const promptTokens = countTokens(messages.map(({ content }) => content).join('\n'));
+    expect(promptTokens).toBeGreaterThan(contextTokens / 2);
+    expect(maxTokens).toBeGreaterThan(1_000);
+    expect(promptTokens + maxTokens!).toBeLessThanOrEqual(contextTokens);
   });
 });
 
