@@ -8,7 +8,7 @@ export const NEVER_ENDING = words(
 
 /** A full stop after one of these may also end the sentence. */
 export const ENDING_ABBREVIATIONS = words(
-  'etc. a.m. p.m. inc. ltd. co. corp. jr. sr. no. ave. rd. blvd. mon. tue. tues. wed. thu. thurs. fri. sat. sun. jan. feb. mar. apr. jun. jul. aug. sep. sept. oct. nov. dec. min. mins. hr. hrs. sec. secs. yr. yrs. wk. wks.',
+  'etc. a.m. p.m. inc. ltd. co. corp. jr. sr. no. ave. rd. blvd. mon. tue. tues. wed. thu. thurs. fri. sat. sun. jan. feb. mar. apr. jun. jul. aug. sep. sept. oct. nov. dec. min. mins. hr. hrs. sec. secs. yr. yrs. wk. wks. lb. lbs. oz. bn. mn.',
 );
 
 /** Unambiguous anywhere in an English text. */

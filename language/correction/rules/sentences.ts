@@ -1,6 +1,6 @@
 import { ENDING_ABBREVIATIONS, NEVER_ENDING } from './abbreviation-words.ts';
 import { type FindMailLine, noMail } from './mail-lines.ts';
-import { endsLine } from './neighbours.ts';
+import { endsLine, wordBefore } from './neighbours.ts';
 import { isWordLike, lookup, TOKENS_PER_SLICE, type Token } from './token.ts';
 
 /** A range of tokens, [from, to). Includes closing marks and quotes. */
@@ -108,7 +108,8 @@ function isEnd(tokens: readonly Token[], at: number): boolean {
   const before = tokens[at - 1];
   if (before?.kind !== 'word') return true;
   const word = lookup(before);
-  if (NEVER_ENDING.has(word)) return endsLine(tokens, closer);
+  const isEtAl = word === 'al' && wordBefore(tokens, at - 1) === 'et';
+  if (isEtAl || NEVER_ENDING.has(word)) return endsLine(tokens, closer);
   if (ENDING_ABBREVIATIONS.has(`${word}.`)) return !isBeforeSmall(tokens, closer);
   // J. K. Rowling
   return !/^\p{Lu}$/u.test(before.text) || before.text === 'I' || endsLine(tokens, closer);

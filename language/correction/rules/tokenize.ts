@@ -174,7 +174,7 @@ const TRAILING = new Set('.,;:!?\'"’”*_~]}…।॥۔؟。！？，、');
 const URL = /(?:[a-z][a-z\d+.-]{1,20}:\/\/|www\.|mailto:|tel:)[^\s<>"“”`]{2,4000}/iuy;
 const EMAIL = /[\p{L}\p{N}._%+-]{1,64}@[\p{L}\p{N}-]{1,63}(?:\.[\p{L}\p{N}-]{1,63}){1,8}/uy;
 /** e.g., U.S.A., a.m; not the I of "so do I." */
-const INITIALS = /\p{L}(?:\.\p{L}){1,6}(?![\p{L}\p{M}\p{N}_@-])\.?|Ph\.?D\b\.?/uy;
+const INITIALS = /\p{L}(?:\.\p{L}){1,6}(?![\p{L}\p{M}\p{N}_@-])\.?|(?:Ph\.?D|[Pp][Hh]\.[Dd]|[BbMm]\.[Ss][Cc])\b\.?/uy;
 const DOTTED =
   /[\p{L}\p{M}\p{N}_-]{1,64}(?:\.[\p{L}\p{M}\p{N}_-]{1,64}){1,8}(?:\/[^\s<>"“”`,;!?)]{0,2000})?(?<![.:])/uy;
 const PATH = /[\p{L}\p{N}_-]{1,64}(?:[\\/][\p{L}\p{N}_.-]{1,64}){2,20}|[A-Za-z]:\\[^\s<>"“”`,;!?)]{1,400}/uy;
