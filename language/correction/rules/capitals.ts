@@ -86,8 +86,9 @@ function followsTitle(tokens: readonly Token[], at: number): boolean {
 function isMonth(tokens: readonly Token[], at: number, lower: string): boolean {
   const before = tokens[at - 1]?.kind === 'space' ? tokens[at - 2] : undefined;
   const next = tokens[indexAfter(tokens, tokens[at + 1]?.text === '.' ? at + 1 : at)];
-  if (next?.kind === 'number' && (lower !== 'may' || (before?.kind !== 'word' && DAY_OR_YEAR.test(next.text)))) {
-    return true;
+  if (next?.kind === 'number') {
+    const isVerb = before?.kind === 'word' && !BEFORE_DATES.has(lookup(before));
+    if (lower !== 'may' || (!isVerb && DAY_OR_YEAR.test(next.text))) return true;
   }
   // The 15th of August.
   if (
@@ -101,6 +102,7 @@ function isMonth(tokens: readonly Token[], at: number, lower: string): boolean {
 }
 
 const DAY_OR_YEAR = /^\d{1,2}(?:st|nd|rd|th)?$|^(?:19|20)\d\d$/;
+const BEFORE_DATES = new Set('on by from to until till since before after of for'.split(' '));
 const BEFORE_MONTHS = new Set('in since until till during early late mid'.split(' '));
 const MONTHS_AND_MORE = new Set('may march august jan feb mar apr jun jul aug sep sept oct nov dec'.split(' '));
 const TITLES = new Set(['mr', 'mrs', 'ms', 'dr', 'prof']);
