@@ -10,7 +10,7 @@ import { readBareNumber, readFraction, readOrdinal } from './numbers.ts';
 import { readMeasure } from './percent-and-units.ts';
 import type { ScriptWord } from './script.ts';
 import { readRange, readSymbols } from './symbols.ts';
-import { readTelephone } from './telephone.ts';
+import { readGroupedNumber, readTelephone } from './telephone.ts';
 import { readTime } from './times.ts';
 import { type Context, isOpen, type Reading, type Rule, type Token, toToken } from './token.ts';
 
@@ -71,7 +71,18 @@ const LIMITS: ReadonlyMap<string, string> = new Map([
 
 /** More specific ones first. */
 const RULES_WITH_DIGITS: readonly Rule[] = [
-  ...[readKeys, readTelephone, readDate, readTime, readMoney, readOrdinal, readFraction, readMeasure, readRange],
+  ...[
+    readKeys,
+    readTelephone,
+    readDate,
+    readGroupedNumber,
+    readTime,
+    readMoney,
+    readOrdinal,
+    readFraction,
+    readMeasure,
+    readRange,
+  ],
   ...[readBareNumber, readCapitals, readAddress, readSymbols],
 ];
 const RULES_WITHOUT: readonly Rule[] = [

@@ -1,3 +1,4 @@
+import { parseNumericDate } from './dates.ts';
 import type { SpokenLanguage } from './languages/language.ts';
 import { sayDigitGroups, sayDigits } from './numbers.ts';
 import { type Context, isOpen, type Reading, type Token } from './token.ts';
@@ -18,6 +19,17 @@ export function readTelephone(at: number, { tokens, language }: Context): Readin
     return { spoken: written.map((token, index) => sayGroups(token, { isLast: index === words - 1 }, language)) };
   }
   return null;
+}
+
+/** Reads numbers in groups digit by digit: 123-45-6789, 2024-05-00123, and ZIP codes of nine digits. */
+export function readGroupedNumber(at: number, { tokens, language }: Context): Reading | null {
+  const { core } = tokens[at]!;
+  // Some voices read dates themselves.
+  if (!/^\d+(?:-\d+)+$/.test(core) || parseNumericDate(core, language) !== null) return null;
+  const groups = core.split('-');
+  const isZipCode = language.dateOrder === 'month-day' && /^\d{5}-\d{4}$/.test(core) && !groups.every(isRound);
+  const isGrouped = groups.length > 2 && groups.join('').length >= FEWEST_DIGITS && !groups.every(isRound);
+  return isZipCode || isGrouped ? { spoken: [sayTelephone(core, language)] } : null;
 }
 
 const MOST_WORDS = 6;

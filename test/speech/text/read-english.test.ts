@@ -290,6 +290,15 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['The score was <3', 'The score was less than three'],
     ['the price (incl. tax) is', 'the price, including tax, | is'],
   ],
+  'numbers with hyphens': [
+    ['Your SSN is 123-45-6789.', 'Your S.S.N. is one two three, four five, six seven eight nine.'],
+    ['account 12-3456-789', 'account one two, three four five six, seven eight nine'],
+    ['case 2024-05-00123', 'case two zero two four, zero five, zero zero one two three'],
+    ['the ZIP 94107-1234', 'the ZIP nine four one zero seven, one two three four'],
+    ['a score of 3-2-1', 'a score of 3-2-1'],
+    ['100-200-300', '100-200-300'],
+    ['from 10000-2000', 'from 10000-2000'],
+  ],
   'telephone keys': [
     ['Press 1 to go on, # to repeat, * to exit.', 'Press one to go on, | pound to repeat, star to exit.'],
     ['enter your code followed by the # key', 'enter your code followed by the pound key'],
