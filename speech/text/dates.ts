@@ -14,7 +14,11 @@ export interface CalendarDate {
 /** Reads 2026-11-21, 21/11/2026, 21-Nov-2026, Nov 21, 2026, 21st March 2026, 1990s, 2019-20. */
 export function readDate(at: number, context: Context): Reading | null {
   return (
-    readNumericDate(at, context) ?? readMonthFirst(at, context) ?? readDayFirst(at, context) ?? readYears(at, context)
+    readNumericDate(at, context) ??
+    readDayAndMonth(at, context) ??
+    readMonthFirst(at, context) ??
+    readDayFirst(at, context) ??
+    readYears(at, context)
   );
 }
 
@@ -28,6 +32,32 @@ function readNumericDate(at: number, { tokens, language }: Context): Reading | n
   const prior = tokens[at - 1]?.core.toLowerCase();
   return { spoken: [prior === 'the' ? spoken.replace(/^the /, '') : spoken] };
 }
+
+/** "On 5/6", "Tuesday, 5/6", "on 5/6 or 5/7" and "by 12/25", but "on 3/4 inch pipe", "cut by 1/2" and "on 24/7". */
+function readDayAndMonth(at: number, { tokens, language }: Context): Reading | null {
+  const { core } = tokens[at]!;
+  if (language.base !== 'en') return null;
+  const [, first = '', second = ''] = /^(\d{1,2})\/(\d{1,2})$/.exec(core) ?? [];
+  if (first === '' || core === '24/7') return null;
+  const [earlier = '', another = '', before = ''] = [3, 2, 1].map((back) => tokens[at - back]?.core.toLowerCase());
+  const isSecond = /^(?:and|or)$/.test(before) && /^\d{1,2}\/\d{1,2}$/.test(another);
+  const cue = isSecond ? earlier : before;
+  const isFraction = Number(first) < Number(second) && Number(second) <= 10;
+  if (!BEFORE_DATES.test(cue) && (isFraction || !BEFORE_CLEAR_DATES.test(cue))) return null;
+  const next = isOpen(tokens[at]) ? tokens[at + 1]?.core.toLowerCase() : undefined;
+  if (next !== undefined && !AFTER_DATES.test(next)) return null;
+  const dayFirst = { day: first, month: second, year: null };
+  const monthFirst = { day: second, month: first, year: null };
+  const [usual, other] = language.dateOrder === 'day-month' ? [dayFirst, monthFirst] : [monthFirst, dayFirst];
+  const date = toDate(usual) ?? toDate(other);
+  const spoken = date && sayDate(date, language);
+  return spoken === null ? null : { spoken: [spoken] };
+}
+
+const BEFORE_DATES = /^(?:on|(?:mon|tues|wednes|thurs|fri|satur|sun)day)$/;
+const BEFORE_CLEAR_DATES = /^(?:by|until|till|before|after|since|due|from)$/;
+const AFTER_DATES =
+  /^(?:at|and|or|from|to|until|before|after|because|if|with|when|for|in|morning|afternoon|evening|night|i|we|you|he|she|they|it|your|our)$/;
 
 /** Null for languages whose engines read dates themselves. */
 export function sayDate(date: CalendarDate, language: SpokenLanguage): string | null {

@@ -290,6 +290,18 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['The score was <3', 'The score was less than three'],
     ['the price (incl. tax) is', 'the price, including tax, | is'],
   ],
+  'dates without a year': [
+    ['Your appointment is on 5/6 at noon.', 'Your appointment is on May sixth at noon.'],
+    ['We are closed on 12/25.', 'We are closed on December twenty-fifth.'],
+    ['See you on Tuesday, 5/6.', 'See you on Tuesday, | May sixth.'],
+    ['Pay by 3/15 or call', 'Pay by March fifteenth or call'],
+    ['on 5/6 or 5/7', 'on May sixth or May seventh'],
+    ['on 13/6 we open', 'on June thirteenth we open'],
+    ['on 3/4 inch pipe', 'on three quarters inch pipe'],
+    ['on 1/2 of them', 'on one half of them'],
+    ['cut by 1/2', 'cut by one half'],
+    ['We are on 24/7.', 'We are on twenty-four seven.'],
+  ],
   'numbers with hyphens': [
     ['Your SSN is 123-45-6789.', 'Your S.S.N. is one two three, four five, six seven eight nine.'],
     ['account 12-3456-789', 'account one two, three four five six, seven eight nine'],
@@ -327,6 +339,7 @@ describe.each(Object.entries(SUBJECTS))('American English reading of %s', (_, ro
 describe('British and Indian English reading', () => {
   it.each([
     ['en-gb', '101 dogs', 'one hundred and one dogs'],
+    ['en-gb', 'on 5/6', 'on the fifth of June'],
     ['en-gb', '21/11/2026', 'the twenty-first of November, twenty twenty-six'],
     ['en-gb', '2005', 'two thousand and five'],
     ['en-gb', '1,000,001', 'one million and one'],
