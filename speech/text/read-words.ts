@@ -11,7 +11,7 @@ import { readMeasure } from './percent-and-units.ts';
 import type { ScriptWord } from './script.ts';
 import { readRange, readSymbols } from './symbols.ts';
 import { readGroupedNumber, readTelephone } from './telephone.ts';
-import { readTime } from './times.ts';
+import { isTimeZone, readTime, readTimeZone } from './times.ts';
 import { type Context, isOpen, type Reading, type Rule, type Token, toToken } from './token.ts';
 
 export interface ReadWord extends ScriptWord {
@@ -86,7 +86,17 @@ const RULES_WITH_DIGITS: readonly Rule[] = [
   ...[readBareNumber, readCapitals, readAddress, readSymbols],
 ];
 const RULES_WITHOUT: readonly Rule[] = [
-  ...[readKeys, readDate, readWeekday, readMoney, readAbbreviation, readCapitals, readAddress, readSymbols],
+  ...[
+    readKeys,
+    readDate,
+    readWeekday,
+    readTimeZone,
+    readMoney,
+    readAbbreviation,
+    readCapitals,
+    readAddress,
+    readSymbols,
+  ],
 ];
 
 function readingAt(at: number, context: Context): Reading | null {
@@ -119,7 +129,8 @@ function toWord(
   if (!isLast && marks.startsWith('.')) marks = marks.slice(1);
   if (isLast && fullStop !== null && fullStop !== undefined && marks.startsWith('.')) {
     // The full stop of an abbreviation also ends a sentence if another begins or nothing follows.
-    const isEnd = next === undefined || token.endsParagraph || (fullStop === 'may-end' && startsWithCapital(next));
+    const mayBegin = fullStop === 'may-end' && next !== undefined && !isTimeZone(next.core);
+    const isEnd = next === undefined || token.endsParagraph || (mayBegin && startsWithCapital(next));
     // "Downing St., London"
     if (!isEnd || /^\.[,;:]/.test(marks)) marks = marks.slice(1);
   }

@@ -54,6 +54,21 @@ export function readTime(at: number, { tokens, language }: Context): Reading | n
   return time === null ? null : { spoken: [time] };
 }
 
+/** "8 pm EST" and "10:30 UTC". Elsewhere "EST." is "established". */
+export function readTimeZone(at: number, { tokens, language }: Context): Reading | null {
+  const { core } = tokens[at]!;
+  const before = tokens[at - 1]?.core ?? '';
+  if (language.base !== 'en' || !isTimeZone(core) || !BEFORE_ZONES.test(before)) return null;
+  return { spoken: [letters(core)] };
+}
+
+export function isTimeZone(word: string): boolean {
+  return ZONES.test(word);
+}
+
+const ZONES = /^(?:[ECMP][SD]?T|AK[SD]T|HST|GMT|UTC|BST|IST|CES?T|EES?T|SGT|JST|AE[SD]T|NZ[SD]T|SAST)$/;
+const BEFORE_ZONES = /^(?:\d{1,2}:\d\d|(?:\d{1,2}(?:[:.]\d\d)?)?[ap]\.?m|noon|midnight)$/i;
+
 /** "0630 hours", "at 1800 hrs", "0900-1700h", but "2000 hours of use", "up by 1000 hours" and "lasts 1000-1500 hours". */
 function readMilitary(at: number, { tokens, language }: Context): Reading | null {
   if (language.base !== 'en') return null;

@@ -54,6 +54,11 @@ describe('text that comes in pieces', () => {
     expect(said.flat()).toEqual(['Ask Dr. Rao.', 'It is 5 p.m.', 'Go now.']);
   });
 
+  it('goes on from a time to its zone', async () => {
+    const { said } = await spoken('Call ', 'at ', '8 ', 'p.m. ', 'EST. ', 'It is ', '5 p.m. ', 'Go.');
+    expect(said.flat()).toEqual(['Call at 8 p.m. EST.', 'It is 5 p.m.', 'Go.']);
+  });
+
   it('goes on from an abbreviation to its number', async () => {
     const { said } = await spoken('Take ', 'No. ', '5 ', 'on ', 'Nov. ', '7. ', 'I said no. ', 'It is ', 'so. ', 'Go.');
     expect(said.flat()).toEqual(['Take No. 5 on Nov. 7.', 'I said no.', 'It is so.', 'Go.']);

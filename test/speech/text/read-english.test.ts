@@ -290,6 +290,15 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['The score was <3', 'The score was less than three'],
     ['the price (incl. tax) is', 'the price, including tax, | is'],
   ],
+  'time zones': [
+    ['Call at 8 pm EST.', 'Call at eight P.M. E.S.T.'],
+    ['Open until 2:00 p.m. PST today', 'Open until two P.M. P.S.T. today'],
+    ['10 p.m. ET and 7pm PT', 'ten P.M. E.T. and seven P.M. P.T.'],
+    ['at 10:30 UTC or noon CET', 'at ten thirty U.T.C. or noon C.E.T.'],
+    ['9 a.m. IST', 'nine A.M. I.S.T.'],
+    ['We left at 5 p.m. Tom came.', 'We left at five P.M. | Tom came.'],
+    ['EST. 1990', 'established nineteen ninety'],
+  ],
   'dates without a year': [
     ['Your appointment is on 5/6 at noon.', 'Your appointment is on May sixth at noon.'],
     ['We are closed on 12/25.', 'We are closed on December twenty-fifth.'],
