@@ -164,9 +164,10 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
         const { clauses } = readScript(wellFormed, { language });
         const words = clauses.flatMap((clause) => clause.words);
         const followedBy = (word: string) => readScript(`${wellFormed} ${word}`, { language }).clauses;
-        // At the end of a text, "Dr.", "p.m." and "No." end a sentence. Before a name, a zone or a number they do not.
+        // At the end of a text, "Dr.", "p.m.", "sq." and "No." end a sentence. Before a name, a zone, a unit or a number
+        // they do not.
         const mayGoOn = () =>
-          ['Rao', 'EST'].some((word) => (followedBy(word).at(-1)?.words.length ?? 0) > 1) ||
+          ['Rao', 'EST', 'ft'].some((word) => (followedBy(word).at(-1)?.words.length ?? 0) > 1) ||
           !isReadAlike(followedBy('5').flatMap((clause) => clause.words)[words.length - 1], words.at(-1));
         let end = 0;
         return clauses.map((clause, index) => {

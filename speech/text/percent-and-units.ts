@@ -35,12 +35,28 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
   const isInches = next.core === 'in' && /^(ft|feet|foot)$/.test(tokens[at - 1]?.core ?? '');
   const degrees = readDegrees(at, amount, { tokens, language });
   if (degrees !== null) return degrees;
+  const [power, length] = [POWERS.get(next.core), tokens[at + 2]?.core ?? ''];
+  if (language.base === 'en' && power !== undefined && isBeforeUnit(next) && LENGTHS.test(length)) {
+    const unit = measureName(length, { isAttached: true }, number, language) ?? length;
+    return { spoken: [amount, power, unit], fullStop: 'may-end' };
+  }
   const name = measureName(next.core, { isAttached: isInches }, number, language);
   if (name === null) return null;
   return {
     spoken: [amount, name],
     ...(next.core.length > 1 && isShort(next.core) && { fullStop: 'may-end' as const }),
   };
+}
+
+/** "1,200 sq. ft.", "10 cu ft" and "5 sq. miles". */
+const POWERS: ReadonlyMap<string, string> = new Map([
+  ['sq', 'square'],
+  ['cu', 'cubic'],
+]);
+const LENGTHS = /^(?:ft|in|m|cm|mm|km|yds?|mi|feet|foot|inch(?:es)?|met(?:er|re)s?|yards?|miles?)$/;
+
+function isBeforeUnit({ trail, endsParagraph }: Token): boolean {
+  return /^\.?$/.test(trail) && !endsParagraph;
 }
 
 /** "25 degrees C", "72 deg. F", "minus 5 C", and "25 C" in a text about the temperature, but not "Seat 25 C". */

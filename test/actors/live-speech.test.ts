@@ -59,6 +59,11 @@ describe('text that comes in pieces', () => {
     expect(said.flat()).toEqual(['Call at 8 p.m. EST.', 'It is 5 p.m.', 'Go.']);
   });
 
+  it('goes on from a square to its unit', async () => {
+    const { said } = await spoken('It ', 'has ', '1,200 ', 'sq. ', 'ft. ', 'of ', 'space. ', 'Go.');
+    expect(said.flat()).toEqual(['It has 1,200 sq. ft. of space.', 'Go.']);
+  });
+
   it('goes on from an abbreviation to its number', async () => {
     const { said } = await spoken('Take ', 'No. ', '5 ', 'on ', 'Nov. ', '7. ', 'I said no. ', 'It is ', 'so. ', 'Go.');
     expect(said.flat()).toEqual(['Take No. 5 on Nov. 7.', 'I said no.', 'It is so.', 'Go.']);

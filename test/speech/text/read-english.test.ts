@@ -290,6 +290,13 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['The score was <3', 'The score was less than three'],
     ['the price (incl. tax) is', 'the price, including tax, | is'],
   ],
+  'areas and volumes': [
+    ['a 1,200 sq. ft. house', 'a one thousand two hundred square feet house'],
+    ['It has 1,200 sq ft.', 'It has one thousand two hundred square feet.'],
+    ['10 cu. ft. of air', 'ten cubic feet of air'],
+    ['100 sq m and 5 sq. miles', 'one hundred square meters and five square miles'],
+    ['5 sq. Next', 'five sq. | Next'],
+  ],
   'time zones': [
     ['Call at 8 pm EST.', 'Call at eight P.M. E.S.T.'],
     ['Open until 2:00 p.m. PST today', 'Open until two P.M. P.S.T. today'],
