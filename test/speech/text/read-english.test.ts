@@ -290,6 +290,14 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['The score was <3', 'The score was less than three'],
     ['the price (incl. tax) is', 'the price, including tax, | is'],
   ],
+  'amounts per time': [
+    ['open 24 hrs/day, 7 days/week', 'open twenty-four hours per day, | seven days per week'],
+    ['3 times/day', 'three times per day'],
+    ['take 50mg/day or 2 L/min', 'take fifty milligrams per day or two liters per minute'],
+    ['1 hour/week', 'one hour per week'],
+    ['10 calls/hr', 'ten calls per hour'],
+    ['5 and/or 6', 'five and or six'],
+  ],
   'areas and volumes': [
     ['a 1,200 sq. ft. house', 'a one thousand two hundred square feet house'],
     ['It has 1,200 sq ft.', 'It has one thousand two hundred square feet.'],
