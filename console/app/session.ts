@@ -1,5 +1,6 @@
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { useSyncExternalStore } from 'react';
+import { agentPhone } from '../phone/agent-phone.ts';
 import { apiErrorOf, reach } from './api.ts';
 import { ApiError } from './api-error.ts';
 import { queryClient } from './query-client.ts';
@@ -34,11 +35,23 @@ export const sessionQuery = queryOptions({
     const body = await response.json().catch(() => null);
     if (response.status === 401) return null;
     if (!response.ok) throw apiErrorOf(response, body);
-    const user = body.data.user ?? body.data;
+    const user: SignedIn = body.data.user ?? body.data;
+    if (userId !== null && userId !== user.id) return await startAnew();
+    userId = user.id;
     chooseWorkspace(user);
     return user;
   },
 });
+
+/** The user of this page since it was loaded, also after the session has ended. */
+let userId: number | null = null;
+
+/** Loads the page anew for another user, who must not see drafts, the conversation or the phone of the first one. */
+async function startAnew(): Promise<never> {
+  agentPhone.stop();
+  location.reload();
+  return await new Promise(() => {});
+}
 
 /** Keeps the remembered workspace if the user is still a member of it. */
 function chooseWorkspace({ workspaces }: SignedIn): void {

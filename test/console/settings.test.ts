@@ -296,6 +296,30 @@ describe.skipIf(!canBrowse)('the settings pages of the console', () => {
       await guest.context().close();
     });
 
+    it('shows nothing that the user typed to another user who logs in after the session has ended', async () => {
+      const { email } = await console.api.get<{ email: string }>('/user');
+      const guest = await joinedAs(console, 'member');
+      const toCorrection = async () => {
+        await guest.getByRole('link', { name: 'Playground' }).click();
+        await guest.getByRole('tab', { name: 'Correction' }).click();
+      };
+      const field = guest.getByRole('textbox', { name: 'Text', exact: true });
+      await open('/live', guest);
+      await guest.evaluate(`sessionStorage.setItem('tandem.phone', '{"resumeToken":"none"}')`);
+      await toCorrection();
+      await field.fill('a private letter');
+      await guest.context().clearCookies();
+      await guest.getByRole('link', { name: 'Calls', exact: true }).click();
+      await guest.getByRole('textbox', { name: 'Email' }).fill(email);
+      await guest.locator('input[type=password]').fill(OWNER_PASSWORD);
+      await guest.getByRole('button', { name: 'Log in' }).click();
+      await guest.waitForURL(/\/calls$/);
+      await toCorrection();
+      expect(await field.inputValue()).not.toContain('private');
+      expect(await guest.evaluate(`sessionStorage.getItem('tandem.phone')`)).toBe(null);
+      await guest.context().close();
+    });
+
     it('shows no error while the login loads after the user has logged out', async () => {
       const guest = await joinedAs(console, 'member');
       await guest.addInitScript(KEEP_ALERT);
