@@ -36,7 +36,8 @@ export interface CallEvent {
 }
 
 /**
- * Adds two codes to those of the API: `UNREACHABLE` without a server, `UNEXPECTED_ANSWER` if it is not a Tandem server.
+ * Adds three codes to those of the API: `UNREACHABLE` without a server, `BROKEN_OFF` if the connection is lost during the
+ * answer, `UNEXPECTED_ANSWER` if it is not a Tandem server.
  */
 export class ApiError extends CommandError {
   override readonly name = 'ApiError';
@@ -69,7 +70,7 @@ export function apiClient({ url, apiKey }: { url: string; apiKey: string }): Api
       method,
       ...(body !== undefined && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
     });
-    const answer = await readAnswer<T>(response);
+    const answer = parseAnswer<T>(await response.text().catch(refuseBroken));
     if (response.ok && answer?.data !== undefined) return answer.data;
     throw refusal(response, { answer, request: `${method} ${path}` });
   }
@@ -79,7 +80,7 @@ export function apiClient({ url, apiKey }: { url: string; apiKey: string }): Api
     get: (path) => ask('GET', path),
     async file(path) {
       const response = await send(path);
-      if (response.ok) return Buffer.from(await response.arrayBuffer());
+      if (response.ok) return Buffer.from(await response.arrayBuffer().catch(refuseBroken));
       throw refusal(response, { answer: await readAnswer(response), request: `GET ${path}` });
     },
     post: (path, body) => ask('POST', path, body),
@@ -104,7 +105,7 @@ export function apiClient({ url, apiKey }: { url: string; apiKey: string }): Api
       if (!response.ok || !response.body) {
         throw refusal(response, { answer: await readAnswer(response), request: `GET ${path}` });
       }
-      for await (const data of eventData(response.body)) yield JSON.parse(data) as CallEvent;
+      for await (const data of eventData(unbroken(response.body))) yield JSON.parse(data) as CallEvent;
     },
     async *lines<T>(path: string, body: unknown) {
       for await (const line of separated(await postForStream(path, body), '\n')) yield JSON.parse(line) as T;
@@ -114,22 +115,41 @@ export function apiClient({ url, apiKey }: { url: string; apiKey: string }): Api
         if (data === '[DONE]') return;
         yield JSON.parse(data) as T;
       }
-      throw new ApiError('BROKEN_OFF', `the answer of ${url} was broken off: try again.`);
+      throw brokenOff();
     },
   };
 
-  async function postForStream(path: string, body: unknown): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
+  function brokenOff(cause?: unknown): ApiError {
+    return new ApiError('BROKEN_OFF', `the answer of ${url} was broken off: try again.`, { cause });
+  }
+
+  function refuseBroken(cause: unknown): never {
+    throw brokenOff(cause);
+  }
+
+  /** @throws ApiError BROKEN_OFF if the connection is lost */
+  async function* unbroken(body: ReadableStream<Uint8Array<ArrayBuffer>>): Body {
+    try {
+      yield* body;
+    } catch (error) {
+      throw brokenOff(error);
+    }
+  }
+
+  async function postForStream(path: string, body: unknown): Promise<Body> {
     const response = await send(path, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(body),
     });
-    if (response.ok && response.body) return response.body;
+    if (response.ok && response.body) return unbroken(response.body);
     throw refusal(response, { answer: await readAnswer(response), request: `POST ${path}` });
   }
 }
 
-async function* eventData(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<string> {
+type Body = AsyncGenerator<Uint8Array<ArrayBuffer>>;
+
+async function* eventData(body: Body): AsyncGenerator<string> {
   for await (const block of separated(body, '\n\n')) {
     const data = block.split('\n').find((line) => line.startsWith('data:'));
     if (data) yield data.slice(5).trim();
@@ -137,10 +157,11 @@ async function* eventData(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncG
 }
 
 /** Yields the blocks of a text that end with the separator. Drops an incomplete last block. */
-async function* separated(body: ReadableStream<Uint8Array<ArrayBuffer>>, separator: string): AsyncGenerator<string> {
+async function* separated(body: Body, separator: string): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
   let text = '';
-  for await (const chunk of body.pipeThrough(new TextDecoderStream())) {
-    text += chunk;
+  for await (const chunk of body) {
+    text += decoder.decode(chunk, { stream: true });
     const blocks = text.split(separator);
     text = blocks.pop() ?? '';
     yield* blocks;

@@ -10,6 +10,7 @@ import { untilTruthy } from '../eventually.ts';
 import { beep } from '../media/answering/answers.ts';
 import { readPcapng } from '../runtime/pcapng-reader.ts';
 import { NOW } from '../storage/seed.ts';
+import { startBreakingServer } from './breaking-server.ts';
 import {
   type CommandLineOptions,
   serverFolder,
@@ -248,6 +249,12 @@ describe('tandem call', () => {
       message: expect.stringContaining('agent_number'),
     });
     expect((await run('call', 'status', 'nothing')).stderr).toContain('CALL_NOT_FOUND');
+  });
+
+  it('reports a response that is cut off as a lost connection', async () => {
+    await using server = await startBreakingServer('{"success":true,');
+    const { exitCode, stderr } = await run('call', 'list', '--url', server.url);
+    expect([exitCode, stderr]).toEqual([1, `tandem: the answer of ${server.url} was broken off: try again.\n`]);
   });
 
   it('prefers server and key from options to those from the environment', async () => {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { TandemError } from '../../machines/errors.ts';
 import { topUp } from '../../storage/ledger.ts';
 import { createHttpFixture, type HttpFixture } from '../http/fixture.ts';
+import { startBreakingServer } from './breaking-server.ts';
 import { EXECUTABLE, serverFolder, startTandemProcess, tandem, tandemProcess } from './command-line.ts';
 
 let fixture: HttpFixture;
@@ -108,6 +109,13 @@ describe('tandem chat', () => {
     const within = await run('Count');
     expect([within.exitCode, within.stdout]).toEqual([1, 'One, two\n']);
     expect(within.stderr).toMatch(/^tandem: .*LLM_UNAVAILABLE.*\n$/);
+  });
+
+  it('reports a lost connection in one line, below what it has printed', async () => {
+    await using server = await startBreakingServer('data: {"choices":[{"delta":{"content":"One, two"}}]}\n\n');
+    const { exitCode, stdout, stderr } = await run('Count', '--url', server.url);
+    expect([exitCode, stdout]).toEqual([1, 'One, two\n']);
+    expect(stderr).toBe(`tandem: the answer of ${server.url} was broken off: try again.\n`);
   });
 
   it('explains how to configure a model when none exists', async () => {

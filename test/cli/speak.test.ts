@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseWav } from '../../media/wav.ts';
 import { type Platform, startPlatform } from '../calls/platform.ts';
+import { startBreakingServer } from './breaking-server.ts';
 import { type CommandLineOptions, serverFolder, tandem, tandemProcess } from './command-line.ts';
 
 let platform: Platform;
@@ -72,6 +73,12 @@ describe('tandem speak', () => {
     const slow = await seconds('--wpm', '100', '--stability', '100', '--similarity', '0', '--plain');
     const fast = await seconds('--wpm', '100', '--speed', '2');
     expect(slow / fast).toBeGreaterThan(1.5);
+  });
+
+  it('reports a lost connection in one line', async () => {
+    await using server = await startBreakingServer('{"type":"chunk","result":{"audioContent":"AAAA"}}\n');
+    const { exitCode, stderr } = await run('Good morning.', '--url', server.url);
+    expect([exitCode, stderr]).toEqual([1, `tandem: the answer of ${server.url} was broken off: try again.\n`]);
   });
 
   it('reads the text from standard input', async () => {

@@ -153,20 +153,27 @@ class Asker {
       ...{ chat_id: this.chatId, model: '', text: '', reasoning: null },
       ...{ finish_reason: null, usage: null, cost_usd: null },
     };
-    for await (const frame of this.#api.frames<Frame>(PATH, this.#bodyOf(message))) {
-      if (frame.type === 'error') throw this.#brokenOff(frame);
-      if (frame.type === 'chat_id') answer.chat_id = frame.chat_id ?? null;
-      answer.model = frame.model;
-      answer.usage = frame.usage ?? answer.usage;
-      answer.cost_usd = frame.billing?.['x-credit-charged'] ?? answer.cost_usd;
-      for (const { delta, finish_reason } of frame.choices ?? []) {
-        this.#write(answer, delta);
-        answer.finish_reason = finish_reason ?? answer.finish_reason;
-      }
+    try {
+      for await (const frame of this.#api.frames<Frame>(PATH, this.#bodyOf(message))) this.#take(answer, frame);
+    } catch (error) {
+      if (answer.text !== '' || answer.reasoning !== null) this.#endLine(answer.text);
+      throw error;
     }
     this.#endLine(answer.text);
     if (!this.#values['no-save']) this.chatId = answer.chat_id;
     return answer;
+  }
+
+  #take(answer: ChatAnswer, frame: Frame): void {
+    if (frame.type === 'error') throw brokenOff(frame);
+    if (frame.type === 'chat_id') answer.chat_id = frame.chat_id ?? null;
+    answer.model = frame.model;
+    answer.usage = frame.usage ?? answer.usage;
+    answer.cost_usd = frame.billing?.['x-credit-charged'] ?? answer.cost_usd;
+    for (const { delta, finish_reason } of frame.choices ?? []) {
+      this.#write(answer, delta);
+      answer.finish_reason = finish_reason ?? answer.finish_reason;
+    }
   }
 
   #bodyOf(message: string): object {
@@ -203,14 +210,13 @@ class Asker {
     this.#terminal.write(printable(content));
   }
 
-  #brokenOff({ code = 'BROKEN_OFF', message = 'the answer was broken off' }: Frame): CommandError {
-    this.#terminal.write('\n');
-    return new CommandError(code, `${message} (${code})`);
-  }
-
   #endLine(text: string): void {
     if (!text.endsWith('\n')) this.#terminal.write('\n');
   }
+}
+
+function brokenOff({ code = 'BROKEN_OFF', message = 'the answer was broken off' }: Frame): CommandError {
+  return new CommandError(code, `${message} (${code})`);
 }
 
 function lastLine({ chat_id, usage, cost_usd, finish_reason }: ChatAnswer): string {
