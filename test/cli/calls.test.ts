@@ -257,6 +257,12 @@ describe('tandem call', () => {
     expect([exitCode, stderr]).toEqual([1, `tandem: the answer of ${server.url} was broken off: try again.\n`]);
   });
 
+  it('names the capture file that cannot be written', async () => {
+    const { call_id: callId } = await platform.call('cli-follow');
+    const { exitCode, stderr } = await run('call', 'ladder', callId, '--pcap', folder.path);
+    expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/^tandem: \S+ cannot be written: EISDIR.*\n$/)]);
+  });
+
   it('prefers server and key from options to those from the environment', async () => {
     const { tandem: server } = platform;
     const argv = ['call', 'list', '--json', '--url', `${server.url}/`, '--key', server.mintedApiKey ?? ''];
