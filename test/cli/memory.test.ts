@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { apiClient } from '../../bin/cli/api-client.ts';
 import { topUp } from '../../storage/ledger.ts';
 import { createHttpFixture, type HttpFixture } from '../http/fixture.ts';
 import { serverFolder, tandem, tandemProcess } from './command-line.ts';
@@ -103,6 +104,14 @@ describe('tandem memory', () => {
     expect((await run('collections', '--type', 'hive')).stdout).toBe(
       'There is none yet: tandem memory add makes your own.\n',
     );
+  });
+
+  it('lists all collections, which the server returns in several pages', async () => {
+    const api = apiClient({ url: env.TANDEM_URL!, apiKey: fixture.owner.key });
+    const labels = Array.from({ length: 101 }, (_, index) => `shelf ${index}`);
+    for (const label of labels) await api.post('/memory/collections', { name: label, type: 'knowledge' });
+    const { stdout } = await run('collections', '--type', 'knowledge');
+    expect(labels.filter((label) => !stdout.includes(`  ${label}  `))).toEqual([]);
   });
 
   it('updates a memory, and names missing options', async () => {

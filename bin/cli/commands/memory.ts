@@ -109,15 +109,26 @@ const collections = defineAction({
   summary: 'List the collections that you can read.',
   options: { type: { value: 'TYPE', about: 'only user, team, knowledge or hive' }, ...API_OPTIONS },
   async run({ host, values }) {
-    const query = new URLSearchParams({ limit: '100', ...(values.type && { type: values.type }) });
-    const found = await openApi(host, values).get<{ collections: Collection[] }>(`/memory/collections?${query}`);
-    const rows = found.collections.map(({ collection_id, label, type, memory_count }) => {
+    const all = await allCollections(openApi(host, values), values.type);
+    const rows = all.map(({ collection_id, label, type, memory_count }) => {
       return [collection_id, oneLine(label), type, memory_count];
     });
     const empty = 'There is none yet: tandem memory add makes your own.';
-    return { data: found, text: table(['ID', 'NAME', 'TYPE', 'MEMORIES'], rows, empty) };
+    return { data: { collections: all }, text: table(['ID', 'NAME', 'TYPE', 'MEMORIES'], rows, empty) };
   },
 });
+
+async function allCollections(api: Api, type: string | undefined): Promise<Collection[]> {
+  const all: Collection[] = [];
+  for (let page = 1; ; page++) {
+    const query = new URLSearchParams({ limit: '100', page: String(page), ...(type && { type }) });
+    const { collections, pagination } = await api.get<{ collections: Collection[]; pagination: { pages: number } }>(
+      `/memory/collections?${query}`,
+    );
+    all.push(...collections);
+    if (page >= pagination.pages) return all;
+  }
+}
 
 const retry = defineAction({
   summary: 'Retry a failed memory. Charged again, because the first charge was refunded.',
