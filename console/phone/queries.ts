@@ -1,19 +1,15 @@
 import { queryOptions } from '@tanstack/react-query';
 import { apiIn, dataOf } from '../app/api.ts';
-import { useSession } from '../app/session.ts';
-import { agentPhone } from './agent-phone.ts';
+import { everyPage, MOST_PER_PAGE } from '../app/every-page.ts';
 
-const MOST_COLLEAGUES = 100;
-
-/** The users to transfer to in the call's workspace, also after a switch to another one. */
-export function useColleagues() {
-  const { workspace } = useSession();
-  const id = agentPhone.workspaceId ?? workspace.id;
+/** The users to transfer to in this workspace. */
+export function colleaguesQuery(workspaceId: string) {
   return queryOptions({
-    queryKey: ['colleagues', id],
+    queryKey: ['colleagues', workspaceId],
     queryFn: async () => {
-      const params = { query: { limit: MOST_COLLEAGUES } };
-      return (await dataOf(apiIn(id).GET('/phone/colleagues', { params }))).colleagues;
+      const pageOf = (page: number) =>
+        dataOf(apiIn(workspaceId).GET('/phone/colleagues', { params: { query: { page, limit: MOST_PER_PAGE } } }));
+      return (await everyPage(pageOf)).flatMap(({ colleagues }) => colleagues);
     },
   });
 }

@@ -1,10 +1,11 @@
 import { Radio, SegmentedControl, Select, Stack, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
+import { useSession } from '../app/session.ts';
 import { FormDialog } from '../parts/form-dialog.tsx';
 import { transferText } from '../text/phone.ts';
 import { agentPhone } from './agent-phone.ts';
-import { useColleagues } from './queries.ts';
+import { colleaguesQuery } from './queries.ts';
 
 type Target = 'number' | 'colleague';
 
@@ -62,7 +63,9 @@ export function TransferDialog({ isOpen, onClose }: { isOpen: boolean; onClose: 
 }
 
 function ColleagueSelect() {
-  const { data: colleagues, error } = useQuery(useColleagues());
+  const { workspace } = useSession();
+  // The call stays in its workspace, also after a switch to another one.
+  const { data: colleagues, error } = useQuery(colleaguesQuery(agentPhone.workspaceId ?? workspace.id));
   return (
     <Select
       name="user"

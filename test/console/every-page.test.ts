@@ -24,10 +24,20 @@ describe('choices of the console', () => {
     expect(await asked('playground/queries.ts', 'rubricsQuery')).toHaveLength(COUNT);
   });
 
+  it('include all colleagues to transfer a call to', async () => {
+    const id = '00000000-0000-4000-8000-000000000000';
+    expect(await asked('phone/queries.ts', 'colleaguesQuery', id)).toHaveLength(COUNT);
+  });
+
   /** The console's files need the types of a browser, which those of the tests lack. */
-  async function asked(file: string, query: string): Promise<unknown> {
+  async function asked(file: string, query: string, ...options: string[]): Promise<unknown> {
     const exported: unknown = await import(new URL(`../../console/${file}`, import.meta.url).href);
-    const { queryFn } = (exported as Record<string, { queryFn: (context: object) => Promise<unknown> }>)[query]!;
+    const found = (exported as Record<string, Query | ((...given: string[]) => Query)>)[query]!;
+    const { queryFn } = typeof found === 'function' ? found(...options) : found;
     return await queryFn({ signal: new AbortController().signal });
   }
 });
+
+interface Query {
+  queryFn: (context: object) => Promise<unknown>;
+}
