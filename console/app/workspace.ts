@@ -8,11 +8,12 @@ export function currentWorkspaceId(): string | null {
   return current;
 }
 
-/** Remembered for the next visit. Other tabs keep theirs. */
+/** Remembered for the next visit. Other tabs keep theirs, also when they are loaded again. */
 export function enterWorkspace(id: string): void {
   if (id === current) return;
   current = id;
   try {
+    sessionStorage.setItem(STORED, id);
     localStorage.setItem(STORED, id);
   } catch {
     // Storage may be forbidden. Then the choice lasts until the page closes.
@@ -22,7 +23,9 @@ export function enterWorkspace(id: string): void {
 
 function read(): string | null {
   try {
-    return localStorage.getItem(STORED);
+    const stored = sessionStorage.getItem(STORED) ?? localStorage.getItem(STORED);
+    if (stored !== null) sessionStorage.setItem(STORED, stored);
+    return stored;
   } catch {
     return null;
   }

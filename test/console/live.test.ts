@@ -256,6 +256,19 @@ describe.skipIf(!canBrowse)('the live page of the console', () => {
     await hangUp();
   });
 
+  it('stays in the workspace of its tab when the page is loaded again after a switch in another tab', async () => {
+    const other = await page.context().newPage();
+    await other.goto(`${town.url}/console/live`);
+    await other.getByRole('button', { name: /, Default$/ }).click();
+    await other.getByRole('menuitem', { name: 'Second', exact: true }).click();
+    await other.getByRole('button', { name: /, Second$/ }).waitFor();
+    await page.reload();
+    await page.getByRole('button', { name: /, Default$/ }).waitFor();
+    await other.reload();
+    await other.getByRole('button', { name: /, Second$/ }).waitFor();
+    await other.close();
+  });
+
   it('says that it is offline while the server restarts, and catches up', async () => {
     const { call_id: before } = await town.place();
     await rowOf().getByText('Talking', { exact: true }).waitFor();
