@@ -256,6 +256,30 @@ describe.skipIf(!canBrowse)('the live page of the console', () => {
     await hangUp();
   });
 
+  it('shows the outcome of a call that ended while the page had no connection', async () => {
+    const { call_id: id } = await town.place();
+    await rowOf().getByText('Talking', { exact: true }).waitFor();
+    const { call } = await town.api.get<{ call: object }>(`/dialer/click2call/${id}`);
+    const other = await page.context().newPage();
+    const ended = Promise.withResolvers<void>();
+    let isConnected = false;
+    await other.route(/\/dialer\/stream/, async (route) => {
+      const running = { ...call, sequence: 1, price_per_minute_usd: 0, cost_so_far_usd: 0 };
+      if (isConnected) await ended.promise;
+      const snapshot = { calls: isConnected ? [] : [running], truncated: false };
+      isConnected = true;
+      const body = `retry: 50\nevent: snapshot\ndata: ${JSON.stringify(snapshot)}\n\n`;
+      await route.fulfill({ contentType: 'text/event-stream', body });
+    });
+    await other.goto(`${town.url}/console/live`);
+    await rowOf(other).getByText('Talking', { exact: true }).waitFor();
+    await hangUp();
+    ended.resolve();
+    await justEnded(other).getByText('Completed', { exact: true }).waitFor();
+    expect(await justEnded(other).getByText('Talking', { exact: true }).count()).toBe(0);
+    await other.close();
+  });
+
   it('stays in the workspace of its tab when the page is loaded again after a switch in another tab', async () => {
     const other = await page.context().newPage();
     await other.goto(`${town.url}/console/live`);
