@@ -6,7 +6,7 @@ import { CallCells, type ListedCall } from './call-row.tsx';
 import './calls.css';
 
 const ROW_PX = 40;
-const NARROW_ROW_PX = 68;
+const NARROW_ROW_PX = 94;
 const NARROW = '(max-width: 48em)';
 const OVERSCAN_ROWS = 12;
 

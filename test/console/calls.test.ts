@@ -83,6 +83,14 @@ describe.skipIf(!canBrowse)('the list of calls in the console', () => {
     expect(await rows().count()).toBeLessThan(80);
   });
 
+  it.each([360, 800])('shows both numbers of a call whole on a screen of %i pixels', async (width) => {
+    await page.setViewportSize({ width, height: 800 });
+    await open();
+    await rows().nth(5).waitFor();
+    await eventually(async () => expect(await page.evaluate<string[]>(CUT_PARTIES)).toEqual([]));
+    await page.setViewportSize({ width: 1280, height: 900 });
+  });
+
   it('opens calls by keyboard', async () => {
     await open();
     const links = page.getByRole('table', { name: 'Calls' }).getByRole('link');
@@ -208,6 +216,11 @@ describe.skipIf(!canBrowse)('the list of calls in the console', () => {
     await viewer.close();
   });
 });
+
+/** The cells of parties that cut a number or the arrow between both. */
+const CUT_PARTIES = `[...document.querySelectorAll('td[data-column=parties]')]
+  .filter((cell) => cell.scrollWidth > cell.clientWidth || cell.querySelector('svg').getBoundingClientRect().width < 10)
+  .map((cell) => cell.textContent)`;
 
 /** Calls of the last days, as many each day, from the oldest on. */
 async function seedCalls(sql: Sql, workspaceId: string): Promise<void> {
