@@ -98,7 +98,7 @@ describe.skipIf(!canBrowse)('the health page', () => {
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ name: 'Another' }),
     }).then((response) => response.json())`);
-    await page.evaluate(`localStorage.setItem('tandem.workspace', ${JSON.stringify(created.data.id)})`);
+    await page.evaluate(`sessionStorage.setItem('tandem.workspace', ${JSON.stringify(created.data.id)})`);
     await page.reload();
     await page.getByText(/first workspace of this server/).waitFor();
     await page.getByText('The server accepts work.').waitFor();

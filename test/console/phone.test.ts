@@ -386,7 +386,9 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
   it('offers the colleagues of the workspace of the call after the user has switched', async () => {
     const colleagues = [{ user_id: 998, name: 'Charles' }];
     const path = `**/phone/colleagues?*workspace_id=${town.workspaceId}*`;
-    await page.route(path, (route) => route.fulfill({ json: { success: true, data: { colleagues } } }));
+    await page.route(path, (route) =>
+      route.fulfill({ json: { success: true, data: { colleagues, pagination: { pages: 1 } } } }),
+    );
     await talk();
     await enter('Second');
     const dock = page.getByRole('region', { name: 'Call', exact: true });
@@ -462,7 +464,9 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
 
   it('shows names of colleagues as text', async () => {
     const colleagues = [{ user_id: 999, name: HOSTILE }];
-    await page.route(/\/colleagues\?/, (route) => route.fulfill({ json: { success: true, data: { colleagues } } }));
+    await page.route(/\/colleagues\?/, (route) =>
+      route.fulfill({ json: { success: true, data: { colleagues, pagination: { pages: 1 } } } }),
+    );
     await talk();
     await button('Transfer').click();
     const dialog = page.getByRole('dialog');
