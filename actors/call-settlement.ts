@@ -3,7 +3,7 @@ import type { SettleInput } from '../machines/call-events.ts';
 import { type Clock, type Moment, momentOf } from '../runtime/clock.ts';
 import { Gate } from '../runtime/gate.ts';
 import type { SipGateway } from '../sip/sip-gateway.ts';
-import { inTransaction, type Sql } from '../storage/database.ts';
+import type { Sql } from '../storage/database.ts';
 import {
   type CallEventRow,
   type CallRow,
@@ -14,7 +14,6 @@ import {
   settleCall,
 } from '../storage/queries/calls.ts';
 import { type DeliveryInput, deliveriesOfCall } from '../storage/queries/deliveries.ts';
-import { createRecording, updateRecording } from '../storage/queries/recordings.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
 import { presentCall } from './call-view.ts';
 import { buildCallDelivery } from './callbacks/call-delivery.ts';
@@ -33,7 +32,7 @@ export function settlementPort({ sql, sip, registry, clock, onSettled }: Settlem
     const keepsLegHandles = sip.state === 'disconnected';
     const settlement = { ...settlementOf(call, { input, endedAt: call.clearedAt }), keepsLegHandles };
     const { workspaceId } = call.row;
-    const committed = await gate.run(() => commitSettlement(sql, call, settlement), { lane: workspaceId });
+    const committed = await gate.run(() => settleCall(sql, settlement), { lane: workspaceId });
     const result = committed ?? (await earlierSettlement(sql, call.row));
     if (result) onSettled(result, input);
   });
@@ -52,22 +51,6 @@ interface SettlementPortOptions {
   clock: Clock;
   /** Called after the commit, by the attempt that sees it. */
   onSettled: (result: SettleCallResult, input: SettleInput) => void;
-}
-
-async function commitSettlement(sql: Sql, { row, journal }: LiveCall, settlement: SettleCallInput) {
-  const { recordingId: id } = settlement;
-  const now = settlement.move.at;
-  return await inTransaction(sql, async (tx) => {
-    const result = await settleCall(tx, settlement);
-    if (!result || id === null) return result;
-    // A recording that started while the call was ending is in no stored move and has no row yet.
-    if (journal.recordingId() === null) {
-      const { callId, workspaceId, ownerNode: node } = row;
-      await createRecording(tx, { id, callId, workspaceId, node, now });
-    }
-    await updateRecording(tx, { id, now, patch: { status: 'processing' } });
-    return result;
-  });
 }
 
 /**
@@ -114,7 +97,6 @@ function settlementOf(call: LiveCall, { input, endedAt }: { input: SettleInput; 
     totalSeconds: Math.ceil((endedAt.monotonicMs - call.admittedAt.monotonicMs) / 1000),
     quality: report?.quality ?? null,
     recordingId,
-    recordingStatus: recordingId === null ? null : 'processing',
     delivery: outcome.state === 'rejected' ? null : terminalDelivery,
   };
 }

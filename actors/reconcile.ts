@@ -1,5 +1,5 @@
 import type { LegHandle, SipGateway } from '../sip/sip-gateway.ts';
-import { inTransaction, type Sql } from '../storage/database.ts';
+import type { Sql } from '../storage/database.ts';
 import { heldBy } from '../storage/ledger.ts';
 import { guestSecondsOf } from '../storage/queries/call-legs.ts';
 import { priceOf } from '../storage/queries/call-settlement.ts';
@@ -15,7 +15,7 @@ import {
   settleCall,
 } from '../storage/queries/calls.ts';
 import type { LostOwner, NodeIdentity } from '../storage/queries/nodes.ts';
-import { unfinishedRecordings, updateRecording } from '../storage/queries/recordings.ts';
+import { unfinishedRecordings } from '../storage/queries/recordings.ts';
 import { failAbandonedTranscripts } from '../storage/queries/transcripts.ts';
 import { fundedMs } from './call-funding.ts';
 import { billedSeconds, terminalDelivery } from './call-settlement.ts';
@@ -93,39 +93,32 @@ async function resolve(options: ReconcileOptions, call: CallRow): Promise<Settle
   const detail = wasBridged
     ? 'the server stopped during the talk; billed until it was last known to run'
     : 'the server stopped before the legs were bridged';
-  return await inTransaction(sql, async (tx) => {
-    const result = await settleCall(tx, {
-      callId: call.callId,
-      ownerBoot: owner.boot,
-      move: {
-        event: wasBridged ? 'call.completed' : 'call.temporaryfailed',
-        state: wasBridged ? 'completed' : 'failed',
-        leg: null,
-        sipStatus: null,
-        hangupCause: 'NORMAL_TEMPORARY_FAILURE',
-        at: now,
-        detail,
-      },
-      terminalEvent: wasBridged ? 'call.completed' : 'call.temporaryfailed',
-      hangupCause: 'NORMAL_TEMPORARY_FAILURE',
+  return await settleCall(sql, {
+    callId: call.callId,
+    ownerBoot: owner.boot,
+    move: {
+      event: wasBridged ? 'call.completed' : 'call.temporaryfailed',
+      state: wasBridged ? 'completed' : 'failed',
       leg: null,
-      error: 'server_lost',
-      errorDetail: detail,
-      answerTime: call.answerTime,
-      endTime,
-      talkSeconds: billedSeconds({ talkedMs, maxDurationS: call.maxDurationS }),
-      legSeconds: guestSecondsOf(call.legs, { from: call.answerTime, to: endTime }),
-      totalSeconds: Math.max(0, Math.ceil((endTime.getTime() - call.createdAt.getTime()) / 1000)),
-      quality: null,
-      recordingId: call.recordingId,
-      recordingStatus: call.recordingId === null ? null : 'processing',
-      keepsLegHandles: sip.state === 'disconnected',
-      delivery: terminalDelivery,
-    });
-    if (result && call.recordingId) {
-      await updateRecording(tx, { id: call.recordingId, now, patch: { status: 'processing' } });
-    }
-    return result;
+      sipStatus: null,
+      hangupCause: 'NORMAL_TEMPORARY_FAILURE',
+      at: now,
+      detail,
+    },
+    terminalEvent: wasBridged ? 'call.completed' : 'call.temporaryfailed',
+    hangupCause: 'NORMAL_TEMPORARY_FAILURE',
+    leg: null,
+    error: 'server_lost',
+    errorDetail: detail,
+    answerTime: call.answerTime,
+    endTime,
+    talkSeconds: billedSeconds({ talkedMs, maxDurationS: call.maxDurationS }),
+    legSeconds: guestSecondsOf(call.legs, { from: call.answerTime, to: endTime }),
+    totalSeconds: Math.max(0, Math.ceil((endTime.getTime() - call.createdAt.getTime()) / 1000)),
+    quality: null,
+    recordingId: call.recordingId,
+    keepsLegHandles: sip.state === 'disconnected',
+    delivery: terminalDelivery,
   });
 }
 

@@ -43,8 +43,10 @@ export async function charge(sql: SqlOrTx, input: ChargeInput): Promise<Charge> 
   const { amountNano, owedNano = amountNano } = input;
   if (amountNano < 0n) throw new RangeError('a charge is not negative');
   return await inTransaction(sql, async (tx) => {
-    const accounts = await lockAccounts(tx, input.workspaceId);
-    const earlier = await earlierEntry(tx, input, 'charge', owedNano);
+    const [accounts, earlier] = await Promise.all([
+      lockAccounts(tx, input.workspaceId),
+      earlierEntry(tx, input, 'charge', owedNano),
+    ]);
     if (earlier) return chargeFrom(earlier);
     const { availableNano } = walletFrom(accounts);
     if (amountNano > 0n && availableNano < amountNano) throw insufficientCredits(amountNano, availableNano);

@@ -21,11 +21,11 @@ import {
   type CallMove,
   type CallRow,
   isFinalState,
-  type RecordingStatus,
   type TerminalEvent,
 } from './call-row.ts';
 import { type DeliveryInput, type DeliveryRow, insertDelivery } from './deliveries.ts';
 import { jsonb } from './json-columns.ts';
+import { finishRecording } from './recordings.ts';
 
 export interface SettleCallInput {
   callId: string;
@@ -46,8 +46,8 @@ export interface SettleCallInput {
   legSeconds: number;
   totalSeconds: number;
   quality: CallQuality | null;
+  /** Its files are complete. It may have no row yet. */
   recordingId: string | null;
-  recordingStatus: RecordingStatus | null;
   /** Set while the SIP server is away, because another boot may have to end the legs. Default false. */
   keepsLegHandles?: boolean;
   /** Builds the callback from the final row. Null, or returning null: none. Must not wait for anything. */
@@ -94,7 +94,7 @@ export async function settleCall(sql: SqlOrTx, input: SettleCallInput): Promise<
       legSeconds: input.legSeconds,
       totalSeconds: input.totalSeconds,
       recordingId: input.recordingId,
-      recordingStatus: input.recordingStatus,
+      recordingStatus: input.recordingId === null ? null : ('processing' as const),
       ...bill,
     };
     const row = {
@@ -116,6 +116,7 @@ export async function settleCall(sql: SqlOrTx, input: SettleCallInput): Promise<
       tx<CallRow[]>`update calls set ${tx(row)} where call_id = ${live.callId} returning *`.execute(),
       callback && insertDelivery(tx, subject, { ...callback, createdAt: input.move.at }),
       emitCallNews(tx, ended, { events: [event!], subscribers }),
+      input.recordingId === null ? null : finishRecording(tx, { ...live, id: input.recordingId, now: input.move.at }),
       closing && storeClosing(tx, closing),
       storeCharges(tx, charges),
     ]);

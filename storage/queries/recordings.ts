@@ -1,5 +1,5 @@
-import { inTransaction, type SqlOrTx } from '../database.ts';
-import { callIsFinal, type RecordingStatus } from './call-row.ts';
+import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
+import { type CallRow, callIsFinal, type RecordingStatus } from './call-row.ts';
 import { isUuid } from './identifiers.ts';
 
 export interface RecordingRow {
@@ -42,6 +42,25 @@ export async function createRecording(sql: SqlOrTx, input: CreateRecordingInput)
   };
   const [inserted] = await sql<StoredRecording[]>`insert into recordings ${sql(row)} returning *`;
   return fromStored(inserted!);
+}
+
+/**
+ * Marks the recording of a call whose row is locked as complete on disk. One that started while the call was ending is in
+ * no stored move, so it has no row yet.
+ */
+export async function finishRecording(
+  tx: Tx,
+  { id, callId, workspaceId, ownerNode: node, now }: FinishedRecording,
+): Promise<void> {
+  const row = { ...{ id, callId, workspaceId, node, status: 'processing' }, createdAt: now, updatedAt: now };
+  await tx`
+    insert into recordings ${tx(row)}
+    on conflict (id) do update set status = excluded.status, updated_at = excluded.updated_at`;
+}
+
+interface FinishedRecording extends Pick<CallRow, 'callId' | 'workspaceId' | 'ownerNode'> {
+  id: string;
+  now: Date;
 }
 
 export interface RecordingPatch {

@@ -199,7 +199,7 @@ async function seedCall(): Promise<void> {
         quality: null,
         delivery: null,
       },
-      ...{ recordingId: id, recordingStatus: 'processing' },
+      recordingId: id,
     });
     const file = join(dataDir, 'objects', objectKey);
     await mkdir(dirname(file), { recursive: true });

@@ -50,7 +50,7 @@ export async function finish(
     ...{ terminalEvent: 'call.not_answered', hangupCause: 'USER_BUSY', leg: 'agent' },
     ...{ error: 'USER_BUSY', errorDetail: 'The agent was busy.' },
     ...{ answerTime: null, endTime: later(2000), totalSeconds: 2 },
-    ...{ quality, recordingId, recordingStatus: recordingId === null ? null : 'processing' },
+    ...{ quality, recordingId },
   });
   await settleCall(sql, end);
 }

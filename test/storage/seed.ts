@@ -99,7 +99,7 @@ export function settlement(callId: string, overrides: Partial<SettleCallInput> =
     ...{ callId, ownerBoot: 'boot-1', move: { ...last, hangupCause, at: endTime } },
     ...{ terminalEvent: 'call.completed', hangupCause, leg: null, error: null, errorDetail: null },
     ...{ answerTime: NOW, endTime, talkSeconds, legSeconds: 0, totalSeconds: talkSeconds },
-    ...{ quality: null, recordingId: null, recordingStatus: null, delivery: null },
+    ...{ quality: null, recordingId: null, delivery: null },
     ...overrides,
   };
 }
