@@ -167,8 +167,11 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
         // At the end of a text, "Dr.", "p.m.", "sq." and "No." end a sentence. Before a name, a zone, a unit or a number
         // they do not.
         const mayGoOn = () =>
-          ['Rao', 'EST', 'ft'].some((word) => (followedBy(word).at(-1)?.words.length ?? 0) > 1) ||
-          !isReadAlike(followedBy('5').flatMap((clause) => clause.words)[words.length - 1], words.at(-1));
+          ['Rao', 'EST'].some((word) => (followedBy(word).at(-1)?.words.length ?? 0) > 1) ||
+          ['5', 'ft'].some((word) => {
+            const reread = followedBy(word).flatMap((clause) => clause.words)[words.length - 1];
+            return !isReadAlike(reread, words.at(-1));
+          });
         let end = 0;
         return clauses.map((clause, index) => {
           for (const { written } of clause.words) end = wellFormed.indexOf(written, end) + written.length;

@@ -3,6 +3,7 @@ import type { LiveSpeech, LiveSpeechListener } from '../../actors/tts/tts-desk.t
 import type { VoiceDesk } from '../../actors/voices/voice-desk.ts';
 import { readScript } from '../../speech/text/read-script.ts';
 import { USUAL_STYLE } from '../../speech/voices/voice-recipe.ts';
+import { eventually } from '../eventually.ts';
 import { FakeTtsDesk } from '../http/fake-tts-desk.ts';
 import { createTtsDeskFixture, HINDI, part, type TtsDeskFixture } from './tts-desk-fixture.ts';
 
@@ -105,6 +106,25 @@ describe('text that comes in pieces', () => {
     const { said } = await spoken(...pieces);
     expect(said.flat()).toEqual(['Shopping list', 'Milk and bread.']);
   });
+});
+
+it('speaks a complete sentence before more text arrives', async () => {
+  const said: string[] = [];
+  const { desk } = fixture.deskOf(
+    async function* (_, { script }) {
+      said.push(script.clauses.flatMap(({ words }) => words.map(({ written }) => written)).join(' '));
+      yield part('x');
+    },
+    { readScript, voices: { resolve: async () => ({ id: 'hi', recipe: { ...HINDI, language: 'en-us' } }) } },
+  );
+  const { workspaceId, userId, apiKeyId } = fixture.request;
+  const request = { workspaceId, userId, apiKeyId, ...STYLE, format: FORMAT };
+  const speech = await desk.openLive({ ...request, listener: listenerOf({}) });
+  speech.say('Hello there. ');
+  await eventually(() => expect(said).toEqual(['Hello there.']));
+  speech.finish();
+  await speech.ended;
+  await desk.close();
 });
 
 it('chooses a voice for the first letters, not for white space and signs before them', async () => {
