@@ -33,27 +33,65 @@ function readNumericDate(at: number, { tokens, language }: Context): Reading | n
   return { spoken: [prior === 'the' ? spoken.replace(/^the /, '') : spoken] };
 }
 
-/** "On 5/6", "Tuesday, 5/6", "on 5/6 or 5/7" and "by 12/25", but "on 3/4 inch pipe", "cut by 1/2" and "on 24/7". */
+/** "On 5/6", "Tuesday, 5/6", "from 12/24 to 1/2" and "by 12/25", but "on 3/4 inch pipe", "cut by 1/2" and "on 24/7". */
 function readDayAndMonth(at: number, { tokens, language }: Context): Reading | null {
-  const { core } = tokens[at]!;
-  if (language.base !== 'en') return null;
-  const [, first = '', second = ''] = /^(\d{1,2})\/(\d{1,2})$/.exec(core) ?? [];
-  if (first === '' || core === '24/7') return null;
-  const [earlier = '', another = '', before = ''] = [3, 2, 1].map((back) => tokens[at - back]?.core.toLowerCase());
-  const isSecond = /^(?:and|or)$/.test(before) && /^\d{1,2}\/\d{1,2}$/.test(another);
-  const cue = isSecond ? earlier : before;
-  const isFraction = Number(first) < Number(second) && Number(second) <= 10;
-  if (!BEFORE_DATES.test(cue) && (isFraction || !BEFORE_CLEAR_DATES.test(cue))) return null;
-  const next = isOpen(tokens[at]) ? tokens[at + 1]?.core.toLowerCase() : undefined;
+  if (language.base !== 'en' || slashedAt(at, tokens) === null) return null;
+  const row = slashedRow(at, tokens);
+  // The day of 2001 has a reading of its own.
+  if (row.length === 1 && tokens[at]!.core === '9/11') return null;
+  const cue = tokens[row[0]! - 1]?.core.toLowerCase() ?? '';
+  const numbers = row.map((place) => slashedAt(place, tokens)!);
+  const areFractions = numbers.every(([first, second]) => Number(first) < Number(second) && Number(second) <= 10);
+  if (!BEFORE_DATES.test(cue) && (areFractions || !BEFORE_CLEAR_DATES.test(cue))) return null;
+  const end = row.at(-1)!;
+  const next = isOpen(tokens[end]) ? tokens[end + 1]?.core.toLowerCase() : undefined;
   if (next !== undefined && !AFTER_DATES.test(next)) return null;
-  const dayFirst = { day: first, month: second, year: null };
-  const monthFirst = { day: second, month: first, year: null };
-  const [usual, other] = language.dateOrder === 'day-month' ? [dayFirst, monthFirst] : [monthFirst, dayFirst];
-  const date = toDate(usual) ?? toDate(other);
-  const spoken = date && sayDate(date, language);
+  const dates = numbers.map((written) => parseSlashed(written, language));
+  const date = dates[row.indexOf(at)] ?? null;
+  const spoken = date === null || dates.includes(null) ? null : sayDate(date, language);
   return spoken === null ? null : { spoken: [spoken] };
 }
 
+type Slashed = readonly [first: string, second: string];
+
+/** The numbers of 5/6, but not of 24/7 and 1/2". */
+function slashedAt(at: number, tokens: readonly Token[]): Slashed | null {
+  const { core = '', lead = '', trail = '' } = tokens[at] ?? {};
+  const [, first, second] = /^(\d{1,2})\/(\d{1,2})$/.exec(core) ?? [];
+  const areInches = lead === '' && /^["”]/.test(trail);
+  return first === undefined || second === undefined || core === '24/7' || areInches ? null : [first, second];
+}
+
+/** In the order of the language; the other order if only that is possible. */
+function parseSlashed([first, second]: Slashed, { dateOrder }: SpokenLanguage): CalendarDate | null {
+  const dayFirst = { day: first, month: second, year: null };
+  const monthFirst = { day: second, month: first, year: null };
+  const [usual, other] = dateOrder === 'day-month' ? [dayFirst, monthFirst] : [monthFirst, dayFirst];
+  return toDate(usual) ?? toDate(other);
+}
+
+/** Places of all numbers of "5/6, 5/7 and 5/8" or "12/24 to 1/2". */
+function slashedRow(at: number, tokens: readonly Token[]): number[] {
+  const row = [at];
+  const before = (place: number) => [place - 1, place - 2].find((each) => nextSlashed(each, tokens) === place);
+  for (let place = before(at); place !== undefined && row.length < LONGEST_ROW; place = before(place)) {
+    row.unshift(place);
+  }
+  for (let place = nextSlashed(at, tokens); place !== null && row.length < LONGEST_ROW; ) {
+    row.push(place);
+    place = nextSlashed(place, tokens);
+  }
+  return row;
+}
+
+function nextSlashed(at: number, tokens: readonly Token[]): number | null {
+  const isJoined = /^(?:and|or|to|until|till|through)$/.test(tokens[at + 1]?.core ?? '');
+  const next = isJoined ? at + 2 : at + 1;
+  const isRow = slashedAt(at, tokens) !== null && slashedAt(next, tokens) !== null;
+  return isRow && (isJoined || tokens[at]!.trail === ',') ? next : null;
+}
+
+const LONGEST_ROW = 8;
 const BEFORE_DATES = /^(?:on|(?:mon|tues|wednes|thurs|fri|satur|sun)day)$/;
 const BEFORE_CLEAR_DATES = /^(?:by|until|till|before|after|since|due|from)$/;
 const AFTER_DATES =

@@ -325,6 +325,13 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['on 1/2 of them', 'on one half of them'],
     ['cut by 1/2', 'cut by one half'],
     ['We are on 24/7.', 'We are on twenty-four seven.'],
+    ['Closed from 12/24 to 1/2.', 'Closed from December twenty-fourth to January second.'],
+    ['on 5/6, 5/7 and 5/8 at noon', 'on May sixth, May seventh and May eighth at noon'],
+    ['based on 1/2 or 3/4 of the data', 'based on one half or three quarters of the data'],
+    ['put it on 1/2" pipe', 'put it on one half pipe'],
+    ['After 9/11, it changed.', 'After nine eleven, it changed.'],
+    ['from 1/32 to 1/16 in all', 'from one thirty-second to one sixteenth in all'],
+    ['on 9/10 or 9/11', 'on September tenth or September eleventh'],
   ],
   'numbers with hyphens': [
     ['Your SSN is 123-45-6789.', 'Your S.S.N. is one two three, four five, six seven eight nine.'],
