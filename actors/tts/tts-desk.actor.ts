@@ -164,14 +164,13 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
         const { clauses } = readScript(wellFormed, { language });
         const words = clauses.flatMap((clause) => clause.words);
         const followedBy = (word: string) => readScript(`${wellFormed} ${word}`, { language }).clauses;
-        // At the end of a text, "Dr.", "p.m.", "sq." and "No." end a sentence. Before a name, a zone, a unit or a number
-        // they do not.
+        const lastBefore = (word: string) => followedBy(word).flatMap((clause) => clause.words)[words.length - 1];
+        // At the end of a text, "Dr.", "p.m.", "sq. ft." and "No." end a sentence. Before a name, a zone, a small letter
+        // or a number they do not.
         const mayGoOn = () =>
           ['Rao', 'EST'].some((word) => (followedBy(word).at(-1)?.words.length ?? 0) > 1) ||
-          ['5', 'ft'].some((word) => {
-            const reread = followedBy(word).flatMap((clause) => clause.words)[words.length - 1];
-            return !isReadAlike(reread, words.at(-1));
-          });
+          lastBefore('ft')?.spoken !== words.at(-1)?.spoken ||
+          !isReadAlike(lastBefore('5'), words.at(-1));
         let end = 0;
         return clauses.map((clause, index) => {
           for (const { written } of clause.words) end = wellFormed.indexOf(written, end) + written.length;

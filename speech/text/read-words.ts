@@ -129,7 +129,7 @@ function toWord(
   if (!isLast && marks.startsWith('.')) marks = marks.slice(1);
   if (isLast && fullStop !== null && fullStop !== undefined && marks.startsWith('.')) {
     // The full stop of an abbreviation also ends a sentence if another begins or nothing follows.
-    const mayBegin = fullStop === 'may-end' && next !== undefined && !isTimeZone(next.core);
+    const mayBegin = fullStop === 'may-end' && next !== undefined && !isTimeZone(at + 1, tokens);
     const isEnd = next === undefined || token.endsParagraph || (mayBegin && startsWithCapital(next));
     // "Downing St., London"
     if (!isEnd || /^\.[,;:]/.test(marks)) marks = marks.slice(1);

@@ -1,6 +1,6 @@
 import type { SpokenLanguage } from './languages/language.ts';
 import { letters } from './letters.ts';
-import { type Context, isOpen, type Reading } from './token.ts';
+import { type Context, isOpen, type Reading, type Token } from './token.ts';
 
 /** Reads 10:30, 14:05:30, 10:30 am, 5pm, 10.30 a.m., 8 a.m.–5 p.m. */
 export function readTime(at: number, { tokens, language }: Context): Reading | null {
@@ -56,14 +56,12 @@ export function readTime(at: number, { tokens, language }: Context): Reading | n
 
 /** "8 pm EST" and "10:30 UTC". Elsewhere "EST." is "established". */
 export function readTimeZone(at: number, { tokens, language }: Context): Reading | null {
-  const { core } = tokens[at]!;
-  const before = tokens[at - 1]?.core ?? '';
-  if (language.base !== 'en' || !isTimeZone(core) || !BEFORE_ZONES.test(before)) return null;
-  return { spoken: [letters(core)] };
+  if (language.base !== 'en' || !isTimeZone(at, tokens)) return null;
+  return { spoken: [letters(tokens[at]!.core)] };
 }
 
-export function isTimeZone(word: string): boolean {
-  return ZONES.test(word);
+export function isTimeZone(at: number, tokens: readonly Token[]): boolean {
+  return ZONES.test(tokens[at]?.core ?? '') && BEFORE_ZONES.test(tokens[at - 1]?.core ?? '');
 }
 
 const ZONES = /^(?:[ECMP][SD]?T|AK[SD]T|HST|GMT|UTC|BST|IST|CES?T|EES?T|SGT|JST|AE[SD]T|NZ[SD]T|SAST)$/;

@@ -313,6 +313,7 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['9 a.m. IST', 'nine A.M. I.S.T.'],
     ['We left at 5 p.m. Tom came.', 'We left at five P.M. | Tom came.'],
     ['EST. 1990', 'established nineteen ninety'],
+    ['Ask Acme Inc. CT scans are free.', 'Ask Acme Incorporated. | C.T. scans are free.'],
   ],
   'dates without a year': [
     ['Your appointment is on 5/6 at noon.', 'Your appointment is on May sixth at noon.'],
