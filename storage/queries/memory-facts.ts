@@ -122,11 +122,8 @@ export async function factsOfMemory(sql: SqlOrTx, viewer: MemoryViewer, memoryId
     where f.memory_id = ${memoryId} and ${visibleTo(sql, viewer)} order by f.created_at, f.id`;
 }
 
-/**
- * Deletes the facts of a deleted memory, whose units are already removed. The first duplicate of each fact becomes
- * current instead.
- */
-export async function removeFactsOf(
+/** Makes the first duplicate of each fact of a memory current, if another memory has it. */
+export async function releaseDuplicatesOf(
   tx: Tx,
   { memoryId, revision }: { memoryId: string; revision: bigint },
 ): Promise<void> {
@@ -148,6 +145,17 @@ export async function removeFactsOf(
     const unit = { kind: 'fact', factId: heir.id, text: heir.statement, heading: null, point: null } as const;
     await addUnits(tx, { memory, units: [unit], revision });
   }
+}
+
+/**
+ * Deletes the facts of a deleted memory, whose units are already removed. The first duplicate of each fact becomes
+ * current instead.
+ */
+export async function removeFactsOf(
+  tx: Tx,
+  { memoryId, revision }: { memoryId: string; revision: bigint },
+): Promise<void> {
+  await releaseDuplicatesOf(tx, { memoryId, revision });
   await tx`
     update memory_facts set deduplicated_into = null
     where deduplicated_into in (select id from memory_facts where memory_id = ${memoryId}) and memory_id = ${memoryId}`;

@@ -1,13 +1,14 @@
 import type { Tx } from '../database.ts';
 import { jsonb } from './json-columns.ts';
 import type { MemoryRow } from './memories.ts';
-import { removeFactsOf } from './memory-facts.ts';
+import { releaseDuplicatesOf, removeFactsOf } from './memory-facts.ts';
+import { ENTITY_KEYS } from './memory-filter.ts';
 import { contentHashOf, storableJson, storableText } from './memory-text.ts';
 import { addUnits, removeUnitsOf, retitleUnitsOf, wholeUnits } from './memory-units.ts';
 
 export interface ChangedMemory {
   /** As stored. */
-  memory: Pick<MemoryRow, 'id' | 'collectionId' | 'title'>;
+  memory: Pick<MemoryRow, 'id' | 'collectionId' | 'title' | 'metadata'>;
   title: string | null;
   metadata: Readonly<Record<string, unknown>>;
   now: Date;
@@ -20,6 +21,9 @@ export async function relabelMemory(
 ): Promise<void> {
   const stored = title && storableText(title);
   if (stored !== memory.title) await retitleUnitsOf(tx, { memory: { ...memory, title: stored }, revision, now });
+  // Searches for the previous user, agent or run no longer find this memory.
+  const hasMoved = ENTITY_KEYS.some((key) => memory.metadata[key] !== metadata[key]);
+  if (hasMoved) await releaseDuplicatesOf(tx, { memoryId: memory.id, revision });
   await tx`
     update memories set title = ${stored}, metadata = ${jsonb(tx, storableJson(metadata))}, updated_at = ${now}
     where id = ${memory.id}`;

@@ -97,6 +97,19 @@ describe('memory with inferred facts', () => {
     ]);
   });
 
+  it('keeps a repeated fact for its user after the first memory with it moves to another', async () => {
+    modelSays([fact('The user lives in Pune.', 'city')]);
+    const first = await remembered('The user lives in Pune.', { metadata: { user_id: 'asha' } });
+    modelSays([fact('The user lives in Pune.', 'city')], 'same');
+    const second = await remembered('Yes, the user lives in Pune.', { metadata: { user_id: 'asha' } });
+    expect(second.facts).toMatchObject([{ deduplicatedInto: first.facts![0]!.id }]);
+    const change = { title: undefined, text: null, metadata: { user_id: 'ravi' } };
+    await fixture.desk.update({ memoryId: first.id, by: fixture.owner, ...change });
+    const after = await fixture.desk.get({ memoryId: second.id, by: fixture.owner });
+    expect(after.facts).toMatchObject([{ deduplicatedInto: null }]);
+    expect((await foundTexts()).filter((text) => text.startsWith('fact'))).toHaveLength(2);
+  });
+
   it('falls back to chunks, marked as such, without a working model', async () => {
     fixture.models.otherwise = () => ({ error: new TandemError('LLM_UNAVAILABLE', 'The server is away.') });
     expect(await remembered('Asha Rao lives in Pune.')).toMatchObject({
