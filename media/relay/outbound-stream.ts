@@ -14,6 +14,8 @@ import { MOST_FRAMES_MADE_UP } from './frame-pacer.ts';
 const MAX_DROPOUT = 3000;
 const MAX_MISORDER = 100;
 export const MAX_TIMESTAMP_LEAP_MS = 2000;
+/** Longer than any delay, and shorter than 65,536 packets, after which a late sequence number and a new one look alike. */
+const MAX_EVENT_LATENESS_MS = 10_000;
 
 const TICKS_PER_MS = 8;
 const NO_SOURCE = -1;
@@ -49,14 +51,16 @@ class RelayedEvent {
   #sequence = 0;
   #sourceTimestamp = 0;
   #timestamp = 0;
+  #atMs = 0;
 
   forget(): void {
     this.#source = NO_SOURCE;
   }
 
   /** Whether a packet is a late one of an event before this one. It would count as a further press. */
-  isAfter(header: RtpHeader): boolean {
+  isAfter(header: RtpHeader, nowMs: number): boolean {
     if (header.ssrc !== this.#source || header.timestamp === this.#sourceTimestamp) return false;
+    if (nowMs - this.#atMs > MAX_EVENT_LATENESS_MS) return false;
     const ahead = sequenceDelta(header.sequence, this.#sequence);
     return ahead < 0 && ahead >= -MAX_MISORDER;
   }
@@ -65,10 +69,11 @@ class RelayedEvent {
    * Takes a packet. Returns the timestamp of the event's first packet, which all of them have (RFC 4733 §2.5.1.2); null
    * if this is the first, which has `timestamp`.
    */
-  take(header: RtpHeader, timestamp: number): number | null {
-    const isSameSource = header.ssrc === this.#source;
-    if (!isSameSource || sequenceDelta(header.sequence, this.#sequence) > 0) this.#sequence = header.sequence;
-    if (isSameSource && header.timestamp === this.#sourceTimestamp) return this.#timestamp;
+  take(header: RtpHeader, timestamp: number, nowMs: number): number | null {
+    const isSameEvent = header.ssrc === this.#source && header.timestamp === this.#sourceTimestamp;
+    if (!isSameEvent || sequenceDelta(header.sequence, this.#sequence) > 0) this.#sequence = header.sequence;
+    this.#atMs = nowMs;
+    if (isSameEvent) return this.#timestamp;
     this.#source = header.ssrc;
     this.#sourceTimestamp = header.timestamp;
     this.#timestamp = timestamp;
@@ -149,7 +154,7 @@ export class OutboundStream {
     sourceClockHz = 1000 * this.#clockPerMs,
     ticks = header.payloadBytes,
   ): boolean {
-    if (isEvent && this.#event.isAfter(header)) return false;
+    if (isEvent && this.#event.isAfter(header, nowMs)) return false;
     if (this.#isNewSource(header, nowMs, isEvent)) {
       this.#isBetweenFrames = isEvent && (this.#source === GENERATOR || this.#isBetweenFrames);
       this.#rebase(header.ssrc, header.sequence, header.timestamp, nowMs);
@@ -161,7 +166,7 @@ export class OutboundStream {
     this.timestamp = (header.timestamp + this.#timestampOffset) >>> 0;
     if (isEvent) {
       if (this.#beganWithEvent) this.#convertTimestampOf(header, sourceClockHz);
-      const started = this.#event.take(header, this.timestamp);
+      const started = this.#event.take(header, this.timestamp, nowMs);
       if (started !== null) this.timestamp = started;
       if (started !== null) this.marker = false;
     }

@@ -84,6 +84,28 @@ describe('relayed telephone events', () => {
     // A peer that restarts its numbering.
     expect(eventAt(stream, 500, 40_000, 500)).not.toBe(null);
   });
+
+  it('pass whatever their sequence numbers, long after the one before', () => {
+    const stream = opened();
+    eventAt(stream, 0, 0, 0);
+    const laterBy = 65_530;
+    for (let i = 1; i < laterBy; i++) {
+      const audio = { ...emptyRtpHeader(), ssrc: 7, sequence: i, timestamp: 160 * i, payloadBytes: 160 };
+      stream.admit(audio, 20 * i, false);
+    }
+    const first = eventAt(stream, 20 * laterBy, laterBy, 160 * laterBy);
+    expect(first).not.toBe(null);
+    expect(eventAt(stream, 20 * laterBy + 20, laterBy + 1, 160 * laterBy)).toBe(first);
+  });
+
+  it('do not come back after a later one, long after the first of all', () => {
+    const stream = opened();
+    eventAt(stream, 0, 0, 0);
+    eventAt(stream, 800_000, 40_000, 6_400_000);
+    const next = eventAt(stream, 800_400, 40_010, 6_403_200);
+    expect(eventAt(stream, 800_410, 40_009, 6_400_000)).toBe(null);
+    expect(eventAt(stream, 800_420, 40_011, 6_403_200)).toBe(next);
+  });
 });
 
 describe('relayed packets', () => {
