@@ -53,6 +53,7 @@ export class Playback {
   #position = 0;
   #hasStarted = false;
   #hasEnded = false;
+  /** Of the last packet mixed; -1 after a frame alone, after which any packet has a new number. */
   #lastSequence = -1;
   #lastPosition = 0;
 
@@ -85,6 +86,7 @@ export class Playback {
   /** Fills the payload of `packet` with the next samples, padded with silence. */
   takeFrame(codec: G711Codec, packet: Uint8Array): void {
     this.#start();
+    this.#lastSequence = -1;
     this.#prepare(this.#position, packet.length - RTP_HEADER_BYTES);
     const encode = encodingTable(codec);
     for (let i = RTP_HEADER_BYTES; i < packet.length; i++) {
@@ -122,6 +124,7 @@ export class Playback {
   /** As `takeFrame`, before encoding: fills `ticks`, at 16 kHz if it `isWide`, else at 8 kHz. */
   takeSamples(target: Int16Array, ticks: number): void {
     this.#start();
+    this.#lastSequence = -1;
     if (this.isWide) for (let i = 0; i < 2 * ticks; i++) target[i] = this.#wideAt(2 * this.#position + i);
     else for (let i = 0; i < ticks; i++) target[i] = this.#sampleAt(this.#position + i);
     this.#position += ticks;

@@ -455,6 +455,24 @@ describe('playback mixer', () => {
     );
   });
 
+  it('consumes samples for a party that returns long after its last packet', () => {
+    const samples = Int16Array.from({ length: 800 }, (_, i) => 20 * i);
+    const playback = new Playback({ samples, over: true, isLooped: true, onStarted: () => {}, onEnded: () => {} });
+    const silence = new Uint8Array(FRAME_SAMPLES).fill(0xff);
+    const packet = new Uint8Array(RTP_HEADER_BYTES + FRAME_SAMPLES);
+    playback.mix('PCMU', packet, 0, 'PCMU', silence, 0);
+    // Generated frames have sequence numbers too: more than half of them, 13 minutes.
+    for (let i = 0; i < 40_000; i++) playback.takeFrame('PCMU', packet);
+    const taken = Array.from({ length: 2 }, (_, i) => {
+      playback.mix('PCMU', packet, 40_001 + i, 'PCMU', silence, 0);
+      return packet.slice(RTP_HEADER_BYTES);
+    });
+    const linear = new Int16Array(2 * FRAME_SAMPLES);
+    decodeG711('PCMU', Buffer.concat(taken), linear);
+    const expected = Int16Array.from({ length: 320 }, (_, i) => samples[(160 + i) % 800]!);
+    expect(linear).toEqual(throughCodec('PCMU', expected));
+  });
+
   it('clips without wrap-around', () => {
     const said = new Int16Array(2000).fill(32_767);
     const playback = new Playback({ samples: said, over: true, onStarted: () => {}, onEnded: () => {} });
