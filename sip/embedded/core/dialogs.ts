@@ -48,6 +48,8 @@ export interface Dialog {
   stopSessionTimers: () => void;
   /** Our current SDP, for a re-INVITE that changes nothing. Null until known. */
   localDescription: Buffer | null;
+  /** The peer's current SDP without its `o=` line, whose version may grow without a change. Null until known. */
+  peerDescription: string | null;
   /** From the peer's last Allow header; true without one. */
   peerTakesUpdate: boolean;
   /** RSeq of the last reliable provisional response to our INVITE; 0 before. */
@@ -136,8 +138,17 @@ export function dialogId(callId: string, fromTag: string): string {
 
 /** Stores the SDP of our accepted request or response. A message without SDP changes nothing. */
 export function keepDescription(dialog: Dialog, ours: SipMessage): void {
-  const type = (header(ours, 'content-type') ?? 'application/sdp').toLowerCase();
-  if (ours.body.length > 0 && type.startsWith('application/sdp')) dialog.localDescription = ours.body;
+  if (hasDescription(ours)) dialog.localDescription = ours.body;
+}
+
+/** Stores the SDP of the peer's accepted request or response. */
+export function keepPeerDescription(dialog: Dialog, theirs: SipMessage): void {
+  if (hasDescription(theirs)) dialog.peerDescription = theirs.body.toString('latin1').replace(/^o=.*$/m, '');
+}
+
+function hasDescription(message: SipMessage): boolean {
+  const type = (header(message, 'content-type') ?? 'application/sdp').toLowerCase();
+  return message.body.length > 0 && type.startsWith('application/sdp');
 }
 
 /** Stores whether the peer supports UPDATE (RFC 3311 §5.1). A message without Allow changes nothing. */

@@ -5,7 +5,15 @@ import type { Remote } from '../transport/remote.ts';
 import type { Acknowledgements } from './acknowledgements.ts';
 import type { Application, SendResult } from './application.ts';
 import type { CoreContext } from './context.ts';
-import { contactUri, type Dialog, type EndReason, keepAllowed, keepDescription, routeSetOf } from './dialogs.ts';
+import {
+  contactUri,
+  type Dialog,
+  type EndReason,
+  keepAllowed,
+  keepDescription,
+  keepPeerDescription,
+  routeSetOf,
+} from './dialogs.ts';
 import { sequenceOf } from './outgoing.ts';
 import { synthesizedResponse } from './responses.ts';
 
@@ -135,6 +143,7 @@ export class Invites {
     const known = invite.forks.get(tag);
     if (known === undefined) return invite.forks.size < MAX_FORKS ? this.#fork(invite, tag, answer) : null;
     known.remoteTarget = contactUri(answer.response) ?? known.remoteTarget;
+    keepPeerDescription(known, answer.response);
     return known;
   }
 
@@ -165,6 +174,7 @@ export class Invites {
       this.#context.dialogs.add(dialog);
     }
     keepDescription(dialog, invite.request);
+    keepPeerDescription(dialog, response);
     keepAllowed(dialog, response);
     this.#context.sessionTimers.agree(dialog, response, true);
     this.#acknowledgements.expect(dialog, invite.request, invite.id);
@@ -213,10 +223,12 @@ export class Invites {
       incomingInvite: null,
       stopSessionTimers: () => {},
       localDescription: null,
+      peerDescription: null,
       peerTakesUpdate: true,
       reliableSequence: 0,
       flow: { ...source, ...(invite.remote.name === undefined ? {} : { name: invite.remote.name }) },
     };
+    keepPeerDescription(dialog, response);
     invite.forks.set(tag, dialog);
     if (invite.winner === null) this.#context.dialogs.add(dialog);
     return dialog;

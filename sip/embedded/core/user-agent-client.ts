@@ -6,7 +6,7 @@ import type { Remote } from '../transport/remote.ts';
 import { Acknowledgements } from './acknowledgements.ts';
 import { type Application, AUTOMATIC_ACK, NO_DIALOG, type SendResult } from './application.ts';
 import { type CoreContext, reachableHop, resolveWithin } from './context.ts';
-import { contactUri, type Dialog, dialogId, type EndReason, keepDescription } from './dialogs.ts';
+import { contactUri, type Dialog, dialogId, type EndReason, keepDescription, keepPeerDescription } from './dialogs.ts';
 import { Invites } from './invites.ts';
 import { dialogNextHop, inDialogRequest, newRequest } from './outgoing.ts';
 import { synthesizedResponse } from './responses.ts';
@@ -183,15 +183,23 @@ export class UserAgentClient {
     dialog.application.deliverOwn({ request, dialogId: dialog.id });
   }
 
-  /** Without the application, so we send the ACK. */
+  /**
+   * Without the application, so we send the ACK. If the peer changed its media in the answer, an offer of the application
+   * learns them.
+   */
   #reinviteToRefresh(dialog: Dialog, request: SipRequest, remote: Remote): void {
+    const before = dialog.peerDescription;
     const application: Application = {
       isOpen: true,
       deliverRequest: () => {},
       deliverOwn: () => {},
       deliverResponse: ({ response }) => {
         if (response.statusCode >= 300) this.#refreshRefused(dialog, request, response);
-        else if (response.statusCode >= 200) this.#acknowledgements.send(dialog, null, () => {});
+        else if (response.statusCode >= 200) {
+          this.#acknowledgements.send(dialog, null, () => {
+            if (dialog.peerDescription !== before) this.#leaveToApplication(dialog, request);
+          });
+        }
       },
     };
     this.#invites.start({
@@ -266,6 +274,7 @@ export class UserAgentClient {
     if (request.method === 'UPDATE' && statusCode >= 200 && statusCode < 300) {
       dialog.remoteTarget = contactUri(response) ?? dialog.remoteTarget;
       keepDescription(dialog, request);
+      keepPeerDescription(dialog, response);
       this.#context.sessionTimers.agree(dialog, response, true);
     }
     if (request.method !== 'BYE' || statusCode < 200) return;

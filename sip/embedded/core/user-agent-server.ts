@@ -20,6 +20,7 @@ import {
   type EndDialog,
   keepAllowed,
   keepDescription,
+  keepPeerDescription,
   routeSetOf,
 } from './dialogs.ts';
 import { addApplicationHeaders, defaultContact, isSips, newTag, sequenceOf } from './outgoing.ts';
@@ -80,6 +81,7 @@ export class UserAgentServer {
     if (sequenceOf(request) !== sequenceOf(invite.request) || invite.server.state !== 'accepted') return;
     invite.server.acknowledged();
     dialog.incomingInvite = null;
+    keepPeerDescription(dialog, request);
     this.#answered.delete(invite.id);
     dialog.application.deliverRequest({ request, source, transactionId: invite.id, dialogId: dialog.id });
   }
@@ -100,6 +102,7 @@ export class UserAgentServer {
       // A target refresh, as in a re-INVITE (RFC 3311 §5.2).
       pending.dialog.remoteTarget = contactUri(incoming.request) ?? pending.dialog.remoteTarget;
       keepDescription(pending.dialog, response);
+      keepPeerDescription(pending.dialog, incoming.request);
       this.#context.sessionTimers.agree(pending.dialog, response, false);
     }
     if (draft.statusCode >= 200) this.#pending.delete(transactionId);
@@ -248,6 +251,7 @@ export class UserAgentServer {
     if (isInitial) dialog.state = 'confirmed';
     else dialog.remoteTarget = contactUri(incoming.request) ?? dialog.remoteTarget;
     keepDescription(dialog, response);
+    keepPeerDescription(dialog, incoming.request);
     keepAllowed(dialog, incoming.request);
     this.#context.sessionTimers.agree(dialog, response, false);
     this.#answered.set(incoming.id, dialog);
@@ -278,6 +282,7 @@ export class UserAgentServer {
       incomingInvite: pending.incoming,
       stopSessionTimers: () => {},
       localDescription: null,
+      peerDescription: null,
       peerTakesUpdate: true,
       reliableSequence: 0,
       flow: pending.incoming.source,

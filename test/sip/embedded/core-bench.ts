@@ -100,9 +100,11 @@ export class CoreBench {
       contact = 'sip:peer@192.0.2.7',
       headers = [],
       from = PEER.host,
-    }: { contact?: string; headers?: Headers; from?: string } = {},
+      body = '',
+    }: { contact?: string; headers?: Headers; from?: string; body?: string } = {},
   ): void {
     const answer = answerTo(request, statusCode, toTag, [['Contact', `<${contact}>`], ...headers]);
+    answer.body = Buffer.from(body);
     this.core.onMessage(answer, { ...PEER, host: from });
   }
 

@@ -146,6 +146,36 @@ describe('peer without UPDATE', () => {
     expect(bench.requests('INVITE').at(-1)).not.toBe(reinvite);
   });
 
+  it.each([
+    {
+      what: 'receives an offer of the application after it moved its media in the answer',
+      answered: 'v=0\r\no=- 1 2\r\nc=IN IP4 192.0.2.8\r\n',
+      isOffered: true,
+    },
+    {
+      what: 'receives no further offer if its answer has only another version',
+      answered: 'v=0\r\no=- 1 2\r\nc=IN IP4 192.0.2.7\r\n',
+      isOffered: false,
+    },
+    { what: 'receives no further offer if its answer has no SDP', answered: '', isOffered: false },
+  ])('$what', ({ answered, isOffered }) => {
+    const bench = new CoreBench();
+    const { request, dialogId } = bench.invite();
+    const headers = [
+      WITHOUT_UPDATE,
+      ['Session-Expires', '600;refresher=uac'],
+      ['Content-Type', 'application/sdp'],
+    ] as const;
+    bench.answer(request, 200, 'peer-tag', { headers, body: 'v=0\r\no=- 1 1\r\nc=IN IP4 192.0.2.7\r\n' });
+    bench.inDialog(dialogId, 'ACK');
+    bench.clock.advance(5 * MINUTE);
+    const acks = bench.requests('ACK').length;
+    bench.answer(bench.requests('INVITE').at(-1)!, 200, 'peer-tag', { headers, body: answered });
+    expect(bench.requests('ACK')).toHaveLength(acks + 1);
+    expect(ends(bench)).toMatchObject(isOffered ? [{ dialogId, message: { method: 'INVITE' } }] : []);
+    expect(bench.inDialog(dialogId, 'INVITE')).toMatchObject({ ok: true });
+  });
+
   it.each([405, 501])('receives the re-INVITE at once after %i', (status) => {
     const { bench } = refreshed([]);
     const before = bench.requests('INVITE').length;
