@@ -30,14 +30,14 @@ export function respondToInfo(request: Pick<SrfReceivedRequest, 'get' | 'body'>,
 
 /**
  * Parses an INFO. `application/dtmf-relay` has lines such as `Signal=5` and `Duration=160`; `application/dtmf` has only
- * the digit. Durations are in milliseconds, 160 if absent, and 10,000 at most.
+ * the digit, but some phones write the same lines. Durations are in milliseconds, 160 if absent, and 10,000 at most.
  */
 export function readInfo(contentType: string | undefined, body: string | undefined): InfoContent {
   const type = (contentType ?? '').split(';', 1)[0]!.trim().toLowerCase();
   if (type === '') return body ? { kind: 'unsupported' } : { kind: 'nothing' };
   if (type !== 'application/dtmf-relay' && type !== 'application/dtmf') return { kind: 'unsupported' };
   if (body === undefined || body.length > MOST_BODY_CHARACTERS) return { kind: 'malformed' };
-  if (type === 'application/dtmf') return digitOf(body.trim(), undefined);
+  if (type === 'application/dtmf' && !body.includes('=')) return digitOf(body.trim(), undefined);
   const fields = fieldsOf(body);
   return fields === null ? { kind: 'malformed' } : digitOf(fields.get('signal'), fields.get('duration'));
 }

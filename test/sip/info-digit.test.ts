@@ -12,6 +12,12 @@ describe('INFO body', () => {
     expect(readInfo('Application/DTMF; charset=utf-8', `${name}\r\n`)).toEqual(digit(name));
   });
 
+  it('parses the lines of dtmf-relay in application/dtmf too', () => {
+    expect(readInfo('application/dtmf', 'Signal=5\r\nDuration=250\r\n')).toEqual(digit('5', 250));
+    expect(readInfo('application/dtmf', 'Signal= 11')).toEqual(digit('#'));
+    expect(readInfo('application/dtmf', '=5')).toEqual({ kind: 'malformed' });
+  });
+
   it('parses numeric keys and ignores hook flash', () => {
     expect(relay('Signal=10')).toEqual(digit('*'));
     expect(relay('Signal=11')).toEqual(digit('#'));
