@@ -23,11 +23,15 @@ export function parseParameters(text: string): Map<string, string | null> {
   return parameters;
 }
 
-export function formatParameters(parameters: ReadonlyMap<string, string | null>): string {
+/** @param bare matches values that need no quotes */
+export function formatParameters(
+  parameters: ReadonlyMap<string, string | null>,
+  bare: RegExp = PARAMETER_VALUE,
+): string {
   let text = '';
   for (const [name, value] of parameters) {
     if (value === null) text += `;${name}`;
-    else text += `;${name}=${PARAMETER_VALUE.test(value) ? value : quote(value)}`;
+    else text += `;${name}=${bare.test(value) ? value : quote(value)}`;
   }
   return text;
 }

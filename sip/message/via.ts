@@ -37,7 +37,12 @@ export function parseVia(text: string): Via {
 
 export function formatVia(via: Via): string {
   const port = via.port === null ? '' : `:${via.port}`;
-  return `SIP/${via.version ?? '2.0'}/${via.transport} ${via.host}${port}${formatParameters(via.params)}`;
+  return `SIP/${via.version ?? '2.0'}/${via.transport} ${via.host}${port}${formatParameters(via.params, BARE_VALUE)}`;
 }
 
+/**
+ * Some peers write a branch that is not a token, such as Base64, and recognise responses only by the same text. Without
+ * these characters, a value ends where it did.
+ */
+const BARE_VALUE = /^[^\s"<>,;\\]+$/;
 const SENT_PROTOCOL = /^\s*SIP\s*\/\s*(\d{1,3}\.\d{1,3})\s*\/\s*([A-Za-z0-9-]{1,16})\s+/i;

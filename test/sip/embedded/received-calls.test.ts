@@ -263,6 +263,15 @@ describe('unhandled request', () => {
     expect(via.params.get('received')).toBe('127.0.0.1');
     expect(via.params.get('rport')).toBe(String(peer.port));
   });
+
+  it('gets the branch that it had, whatever its characters', async () => {
+    const { server } = await harness.start();
+    const peer = await harness.peer();
+    const request = peer.make('OPTIONS', { callId: 'base64', port: server.sipPort });
+    setHeader(request, 'Via', 'SIP/2.0/UDP 127.0.0.1:9;rport;branch=z9hG4bK/a+b==');
+    peer.send(request, server.sipPort);
+    expect(header(await peer.response(503), 'via')).toContain(';branch=z9hG4bK/a+b==');
+  });
 });
 
 function answerAll(srf: TestSrf): { next(): Promise<TestDialog> } {

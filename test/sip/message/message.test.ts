@@ -324,6 +324,16 @@ describe('parseVia and parseCSeq', () => {
     expect(formatVia(via)).toBe('SIP/2.0/UDP [::1]:5060;branch=z9hG4bK1;rport;received=10.0.0.1');
   });
 
+  it.each(['z9hG4bK/a+b==', 'z9hG4bK{1}@host?'])('format a branch as it came: %s', (branch) => {
+    const text = `SIP/2.0/UDP 192.0.2.7:5060;branch=${branch};rport`;
+    expect(formatVia(parseVia(text))).toBe(text);
+  });
+
+  it.each(['"a;received=1.2.3.4"', '"a,b"', '"a b"', '"a\\"b"'])('keep the quotes of %s', (value) => {
+    const text = `SIP/2.0/UDP 192.0.2.7:5060;x=${value};received=192.0.2.7`;
+    expect(formatVia(parseVia(text))).toBe(text);
+  });
+
   it('reject a CSeq of 2^31 and one without a method', () => {
     expect(parseCSeq('2147483647   INVITE')).toEqual({ sequence: 2_147_483_647, method: 'INVITE' });
     expect(() => parseCSeq('2147483648 INVITE')).toThrow(SipParseError);
