@@ -1,7 +1,8 @@
 import type { HangupCause } from '../machines/events.ts';
 import { reasonHeaderOf, statusOfCause } from './failure-cause.ts';
-import { ALLOWED_METHODS } from './leg-invite.ts';
+import { ALLOWED_METHODS, rejectsExtensions } from './leg-invite.ts';
 import { splitList, userOf } from './message/index.ts';
+import { sdpOf } from './sdp-body.ts';
 import type { InboundCall, LegDialog } from './sip-gateway.ts';
 import type { SrfReceivedRequest, SrfReply } from './srf-types.ts';
 
@@ -14,6 +15,13 @@ function callerOf(request: Pick<SrfReceivedRequest, 'get'>): string {
   // It may have two values, a SIP and a tel URI (RFC 3325 §9.1).
   const asserted = splitList(request.get('P-Asserted-Identity') ?? '').map(userOf);
   return asserted.find((user) => user !== '') ?? userOf(request.get('From'));
+}
+
+/** An UPDATE before the answer may change the peer's contact or identity, but not make an offer (RFC 3311 §5.2). */
+function respondToUpdate(update: SrfReceivedRequest, reply: SrfReply): void {
+  if (rejectsExtensions(update, reply)) return;
+  if (sdpOf(update) === undefined) reply.send(200, { headers: { Allow: ALLOWED_METHODS } });
+  else reply.send(500, { headers: { 'Retry-After': '5' } });
 }
 
 /** A peer's INVITE without a final response. */
@@ -46,6 +54,7 @@ export class ReceivedCall implements InboundCall {
       this.#isOver = true;
       this.#abandoned.abort();
     });
+    request.on('update', respondToUpdate);
   }
 
   get abandoned(): AbortSignal {

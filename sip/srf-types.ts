@@ -63,6 +63,8 @@ export interface SrfReceivedRequest extends SrfMessage {
   stackDialogId: string | undefined;
   /** The peer cancels its INVITE, which the server then rejects. */
   on(event: 'cancel', listener: () => void): void;
+  /** An UPDATE of the peer before the final response to its INVITE. Without a listener, it gets 500. */
+  on(event: 'update', listener: (update: SrfReceivedRequest, reply: SrfReply) => void): void;
 }
 
 export interface SrfReply {

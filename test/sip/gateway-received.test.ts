@@ -138,6 +138,8 @@ describe('a request of the caller while the call rings', () => {
     { what: 'a key press', method: 'INFO', type: 'application/dtmf-relay', body: 'Signal=5', status: 200 },
     { what: 'other information', method: 'INFO', type: 'application/x-other', body: 'x', status: 415 },
     { what: 'OPTIONS', method: 'OPTIONS', type: '', body: '', status: 200 },
+    { what: 'UPDATE', method: 'UPDATE', type: '', body: '', status: 200 },
+    { what: 'an offer by UPDATE', method: 'UPDATE', type: 'application/sdp', body: OFFER, status: 500 },
     { what: 'MESSAGE', method: 'MESSAGE', type: '', body: '', status: 405 },
   ])('with $what gets $status, not the 481 that ends a call', async ({ method, type, body, status }) => {
     const { server, send } = await answered({ isRinging: true });
