@@ -172,6 +172,20 @@ it('replays a live call among others that are admitted with it', async () => {
   ]);
 });
 
+it('admits a placement after the minute of an earlier call, together with one within it', async () => {
+  const { sql, input } = await ready();
+  const placementsPerMinute = { free: 1, starter: 1, pro: 1, enterprise: 1 };
+  await admitCall(sql, input({ placementsPerMinute }));
+  const outcomes = await admitCalls(
+    sql,
+    [59_000, 60_000].map((ms) => input({ placementsPerMinute, now: later(ms) })),
+  );
+  expect(outcomes).toMatchObject([
+    { status: 'rejected', reason: { code: 'C2C_RATE_LIMITED', retryAfterS: 1 } },
+    { status: 'fulfilled', value: { outcome: 'admitted' } },
+  ]);
+});
+
 it('does not admit calls of one reference or of two trunks together', () => {
   const [first, second] = [admission({ workspaceId: 'a' }), admission({ workspaceId: 'a' })];
   expect(mayAdmitTogether([first], second)).toBe(true);
