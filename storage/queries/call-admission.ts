@@ -30,6 +30,7 @@ const PLACEMENT_WINDOW_MS = 60_000;
 const CHANNEL_RETRY_AFTER_S = 5;
 /** A guess: carriers are probed every 30 s. */
 const LINE_RETRY_AFTER_S = 10;
+const BYTEA_OID = 17;
 /** Talk time held in advance, in addition to the ringing. */
 const HELD_TALK_SECONDS = 60;
 
@@ -528,6 +529,10 @@ function holdOf(input: AdmitCallInput, { trunk, found }: { trunk: TrunkForCall; 
   };
 }
 
+/**
+ * Its nulls have types too. Each combination of types is another prepared statement, which the connection keeps for
+ * ever. Calls that are admitted together would have too many combinations.
+ */
 function newRow(
   tx: Tx,
   input: AdmitCallInput,
@@ -552,7 +557,7 @@ function newRow(
     ...speechOf(input, found),
     metadata: exactJson(tx, input.metadata),
     callbackUrl: input.callbackUrl,
-    callbackSecretEncrypted: input.callbackSecretEncrypted,
+    callbackSecretEncrypted: tx.typed(input.callbackSecretEncrypted, BYTEA_OID),
     callbackSecretLast4: input.callbackSecretLast4,
     agentRingTimeoutS: input.agentRingTimeoutS,
     customerRingTimeoutS: input.customerRingTimeoutS,
@@ -566,7 +571,7 @@ function newRow(
     createdByUserId: input.createdByUserId,
     ownerNode: input.ownerNode,
     ownerBoot: input.ownerBoot,
-    requestHash: input.requestHash ?? null,
+    requestHash: tx.typed(input.requestHash ?? null, BYTEA_OID),
     createdAt: input.now,
   };
 }

@@ -163,7 +163,7 @@ export async function storeEvents(tx: SqlOrTx, appended: readonly AppendedMoves[
       hangupCause: move.hangupCause,
       detail: move.detail,
       at: move.at,
-      data: move.data ? jsonb(tx, move.data) : null,
+      data: jsonb(tx, move.data ?? null),
     })),
   );
   return await tx<CallEventRow[]>`insert into call_events ${tx(rows)} returning *`;

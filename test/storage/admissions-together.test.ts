@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { TandemError } from '../../machines/errors.ts';
-import type { Sql } from '../../storage/database.ts';
+import { connect, type Sql } from '../../storage/database.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import {
   type AdmitCallInput,
@@ -170,6 +170,31 @@ it('replays a live call among others that are admitted with it', async () => {
     { value: { outcome: 'replayed', call: { callId: call.callId }, heldNano: null } },
     { value: { outcome: 'admitted' } },
   ]);
+});
+
+it('reuses prepared statements for calls with other optional fields', async () => {
+  const { input } = await ready({ channels: 100 });
+  const bare = () => input();
+  const full = () =>
+    input({
+      metadata: { order: 7 },
+      callbackUrl: 'https://client.example/calls',
+      callbackSecretEncrypted: Buffer.from('sealed'),
+      callbackSecretLast4: 'aled',
+      requestHash: Buffer.alloc(32),
+    });
+  const inbound = () => input({ placedVia: 'inbound', decidedBy: { decided_by: 'rule', fault: null, after_ms: null } });
+  const sql = connect({ url: database.url, max: 1 });
+  const admitBoth = async (...inputs: AdmitCallInput[]) => {
+    const outcomes = await admitCalls(sql, inputs);
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled']);
+    return await sql`select count(*) from pg_prepared_statements`;
+  };
+  const before = await admitBoth(bare(), full());
+  expect(await admitBoth(full(), bare())).toEqual(before);
+  expect(await admitBoth(inbound(), bare())).toEqual(before);
+  expect(await admitBoth(full(), inbound())).toEqual(before);
+  await sql.end();
 });
 
 it('admits a placement after the minute of an earlier call, together with one within it', async () => {
