@@ -150,7 +150,7 @@ export async function appendEvents(tx: SqlOrTx, appended: AppendedMoves): Promis
   return events.map((event, index) => ({ ...event, segment: moves[index]?.segment ?? null }));
 }
 
-/** Appends moves of several calls to the event log. Returns them without segments. */
+/** Appends moves of several calls to the event log, sent at once. Returns them without segments. */
 export async function storeEvents(tx: SqlOrTx, appended: readonly AppendedMoves[]): Promise<CallEventRow[]> {
   const rows = appended.flatMap(({ callId, lastSequence, moves }) =>
     moves.map((move, index) => ({
@@ -166,5 +166,5 @@ export async function storeEvents(tx: SqlOrTx, appended: readonly AppendedMoves[
       data: jsonb(tx, move.data ?? null),
     })),
   );
-  return await tx<CallEventRow[]>`insert into call_events ${tx(rows)} returning *`;
+  return await tx<CallEventRow[]>`insert into call_events ${tx(rows)} returning *`.execute();
 }

@@ -72,7 +72,7 @@ export async function settleCall(sql: SqlOrTx, input: SettleCallInput): Promise<
     const live = await lockLiveCall(tx, input.callId, input);
     if (!live) return null;
     const moves = [input.move];
-    // The wallet is locked as late as possible, because other settlements of the workspace wait for it.
+    // In this order: the wallet is locked last, because other settlements of the workspace wait for it.
     const [[event], subscribers, locked] = await Promise.all([
       appendEvents(tx, { callId: live.callId, lastSequence: live.seq, moves }),
       newsSubscribers(tx, live, moves),

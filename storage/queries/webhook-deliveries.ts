@@ -53,8 +53,8 @@ export async function emitWebhookEvent<Event extends WebhookEvent>(
 }
 
 /**
- * Active webhooks that subscribe to any of the events. Share lock: disabling a webhook waits for it, and then fails the
- * inserted deliveries.
+ * Active webhooks that subscribe to any of the events; sent at once. Share lock: disabling a webhook waits for it, and
+ * then fails the inserted deliveries.
  */
 export async function subscribersOf(
   tx: Tx,
@@ -64,7 +64,7 @@ export async function subscribersOf(
   return await tx<WebhookRow[]>`
     select * from webhook_subscriptions
     where workspace_id = ${workspaceId} and deleted_at is null and status = 'active' and events && ${events}::text[]
-    order by id for share`;
+    order by id for share`.execute();
 }
 
 /**

@@ -19,7 +19,9 @@ import {
 } from '../../storage/queries/calls.ts';
 import { deliveriesOfCall } from '../../storage/queries/deliveries.ts';
 import { createRecording, getRecording } from '../../storage/queries/recordings.ts';
+import { createWebhook } from '../../storage/queries/webhooks.ts';
 import { eventually } from '../eventually.ts';
+import { lockWaits } from '../storage/lock-waits.ts';
 import { later, NOW, USD } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import { createTestClock, FakeSip, liveCall, sqlWithFaults } from './fakes.ts';
@@ -349,6 +351,31 @@ it('leaves connections for other requests while many calls wait for the wallet o
   await sql.end();
   const { heldNano } = await walletOf(database.sql, caller.workspaceId);
   expect(heldNano).toBe(0n);
+});
+
+it('does not lock the wallet while it waits for a webhook that is being changed', async () => {
+  const { sql } = database;
+  const caller = await seedCaller(sql);
+  const { workspaceId } = caller;
+  const row = await caller.admit();
+  const registry = createCallRegistry();
+  registry.add(liveCall(row));
+  const webhook = await createWebhook(sql, {
+    ...{ id: randomUUID(), workspaceId, url: 'https://example.com/hook', events: ['call.not_answered'] },
+    ...{ secretEncrypted: Buffer.from('sealed'), now: NOW },
+  });
+  const port = settlementPort({ sql, sip: new FakeSip(), registry, clock: createTestClock(), onSettled: () => {} });
+  const [settled] = await inTransaction(sql, async (tx) => {
+    await tx`select 1 from webhook_subscriptions where id = ${webhook.id} for update`;
+    const settling = toPromise(
+      createActor(port, { input: { callId: row.callId, outcome: FAILED, report: null } }).start(),
+    );
+    await eventually(async () => expect(await lockWaits(sql)).toBe(1));
+    await tx`select 1 from accounts where workspace_id = ${workspaceId} and kind = 'wallet' for update nowait`;
+    return [settling];
+  });
+  await settled;
+  expect((await getCallById(sql, row.callId))?.state).toBe('failed');
 });
 
 async function openCall({
