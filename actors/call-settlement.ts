@@ -29,20 +29,22 @@ export function settlementPort({ sql, sip, registry, clock, onSettled }: Settlem
     if (!call) throw new Error('only a live call is settled');
     call.clearedAt ??= momentOf(clock);
     await call.journal.drained();
-    const keepsLegHandles = sip.state === 'disconnected';
-    const settlement = { ...settlementOf(call, { input, endedAt: call.clearedAt }), keepsLegHandles };
+    const settlement = settlementOf(call, { input, endedAt: call.clearedAt });
     const { workspaceId } = call.row;
-    const committed = await gate.run(() => settleCall(sql, settlement), { lane: workspaceId });
+    const committed = await gate.run(
+      () => settleCall(sql, { ...settlement, keepsLegHandles: sip.state === 'disconnected' }),
+      { lane: workspaceId },
+    );
     const result = committed ?? (await earlierSettlement(sql, call.row));
     if (result) onSettled(result, input);
   });
 }
 
 /**
- * Settlements at a time. Those of one workspace wait for its wallet, so more of them would only take connections from
- * other requests.
+ * Settlements at a time: with the placements (`placement-queue.ts`), fewer than the pool's connections. Those of one
+ * workspace wait for its wallet, so more of them would only take connections from other requests.
  */
-const SETTLEMENTS = { inAll: 8, perLane: 3 };
+const SETTLEMENTS = { inAll: 6, perLane: 3 };
 
 interface SettlementPortOptions {
   sql: Sql;

@@ -42,7 +42,7 @@ export interface PlacementTurn {
 
 const LIMITS = {
   /** Fewer than the pool's connections, so that other requests get some. */
-  inAll: 8,
+  inAll: 6,
   perLane: 1,
   /** Admits a burst of a hundred placements; rejects further ones at once. */
   waitingPerLane: 100,
@@ -78,13 +78,14 @@ export function createPlacementQueue<Request, Result>({
     if (line?.size === 0) lines.delete(workspaceId);
   }
 
-  /** Takes the first waiter and those behind it that may join. */
+  /** Takes the first waiter and those behind it that may join. The others keep their places. */
   function takeTogether(workspaceId: string, first: Waiter<Request, Result>): Waiter<Request, Result>[] {
     leave(workspaceId, first);
     const taken = [first];
     for (const next of lines.get(workspaceId) ?? []) {
       const others = taken.map(({ request }) => request);
-      if (taken.length >= MOST_TOGETHER || !mayJoin(others, next.request)) break;
+      if (taken.length >= MOST_TOGETHER) break;
+      if (!mayJoin(others, next.request)) continue;
       taken.push(next);
       leave(workspaceId, next);
       next.leaving.abort();

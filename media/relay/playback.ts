@@ -53,7 +53,7 @@ export class Playback {
   #position = 0;
   #hasStarted = false;
   #hasEnded = false;
-  /** Of the last packet mixed; -1 after a frame alone, after which any packet has a new number. */
+  /** Number of the last packet mixed. -1 after a frame without one; then any packet has a new number. */
   #lastSequence = -1;
   #lastPosition = 0;
 
