@@ -14,7 +14,7 @@ import {
 import { LegNegotiation } from './leg-negotiation.ts';
 import { outcomeOfError, outcomeOfResponse, type RefusedOutcome } from './leg-outcome.ts';
 import { dialogHandle } from './lost-leg.ts';
-import { parseSessionExpires, splitList } from './message/index.ts';
+import { parseSessionExpires, splitList, tagOf } from './message/index.ts';
 import { ReceivedReferral, readReferTo } from './referral.ts';
 import { sdpOf } from './sdp-body.ts';
 import type { DialRequest, LegDialog, LegHandle, TrunkSign } from './sip-gateway.ts';
@@ -322,7 +322,7 @@ export class SipLeg implements LegDialog {
     if (response.has('RSeq')) tryTo(acknowledge);
     if (this.#phase !== 'inviting' || response.status === 100) return;
     const sdp = sdpOf(response);
-    if (sdp !== undefined) this.#negotiation.takeEarlyAnswer(sdp);
+    if (sdp !== undefined) this.#negotiation.takeEarlyAnswer(sdp, tagOf(response.get('To')));
     this.#emitRinging({ type: 'leg.ringing', sipStatus: response.status, earlyMedia: this.#negotiation.remote });
   }
 
@@ -342,7 +342,7 @@ export class SipLeg implements LegDialog {
       this.#clear();
       return;
     }
-    const media = this.#negotiation.takeAnswer(sdpOf(response));
+    const media = this.#negotiation.takeAnswer(sdpOf(response), tagOf(response.get('To')));
     if (media === null) {
       this.#report({
         type: 'leg.refused',

@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { RemoteMedia } from '../machines/events.ts';
 import { LegKeys } from './leg-keys.ts';
+import { tagOf } from './message/index.ts';
 import {
   buildAnswer,
   buildOffer,
@@ -15,6 +16,9 @@ import { SipError } from './sip-error.ts';
 import type { DialRequest } from './sip-gateway.ts';
 import type { SrfReceivedRequest, SrfReply } from './srf-types.ts';
 
+/** More than ring at once in practice. */
+const MOST_FORKS = 32;
+
 /** Offer and answer of one leg (RFC 3264): the last descriptions of both sides. */
 export class LegNegotiation {
   /** Null until the peer's first valid description. */
@@ -27,6 +31,8 @@ export class LegNegotiation {
   #isAnswerDue = false;
   readonly #keys: LegKeys;
   #isUnencrypted = false;
+  /** SDP of provisional responses by To tag: each fork of a call has its own media. */
+  readonly #earlyAnswers = new Map<string, string>();
 
   constructor(request: Pick<DialRequest, 'localMedia' | 'trunk'>, isOwnMedia: (host: string, port: number) => boolean) {
     this.#isOwnMedia = isOwnMedia;
@@ -66,13 +72,20 @@ export class LegNegotiation {
   }
 
   /** Applies the SDP of a provisional response. An invalid one changes nothing. */
-  takeEarlyAnswer(sdp: string): void {
-    this.#takeOver(sdp);
+  takeEarlyAnswer(sdp: string, toTag: string | null): void {
+    if (this.#takeOver(sdp) === null || toTag === null) return;
+    if (this.#earlyAnswers.size < MOST_FORKS || this.#earlyAnswers.has(toTag)) this.#earlyAnswers.set(toTag, sdp);
   }
 
-  /** Applies the SDP of the 200; null if it is invalid. Some carriers answer in the 183 and leave the 200 empty. */
-  takeAnswer(sdp: string | undefined): RemoteMedia | null {
-    if (sdp && this.#takeOver(sdp) === null) return null;
+  /**
+   * Applies the SDP of the 200; null if it is invalid. Some carriers answer in the 183 and leave the 200 empty. Then the
+   * 183 with its To tag counts, or else the last one, because some carriers change the tag.
+   */
+  takeAnswer(sdp: string | undefined, toTag: string | null): RemoteMedia | null {
+    const early = this.#earlyAnswers.get(toTag ?? '');
+    this.#earlyAnswers.clear();
+    if (sdp) return this.#takeOver(sdp);
+    if (early !== undefined) this.#takeOver(early);
     return this.remote;
   }
 
@@ -97,6 +110,8 @@ export class LegNegotiation {
       reply.send(200, sdpBody(buildAnswer(this.#local, offer, crypto), headers));
       this.#local.streams = { media: offer.session.media, audioIndex: offer.audioIndex };
       this.#agree(offer);
+      // An UPDATE replaces the early answer of its fork.
+      this.#earlyAnswers.delete(tagOf(request.get('From')) ?? '');
       return offer.media;
     } catch {
       // The session stays unchanged (RFC 3261 §14.2).

@@ -23,3 +23,34 @@ test('a later offer lists all streams of the peer in their order (RFC 3264 secti
   const streams = negotiation.offerAgain().match(/^m=.*$/gm);
   expect(streams).toEqual(['m=video 0 RTP/AVP 96', 'm=audio 40000 RTP/AVP 0 8 101']);
 });
+
+const MEDIA = { host: '192.0.2.1', rtpPort: 40_000 };
+const mediaAt = (port: number) =>
+  `v=0\r\no=- 1 1 IN IP4 192.0.2.7\r\ns=-\r\nc=IN IP4 192.0.2.7\r\nt=0 0\r\nm=audio ${port} RTP/AVP 0\r\n`;
+
+/** After early media of two forks. */
+function forked() {
+  const negotiation = new LegNegotiation({ localMedia: MEDIA, trunk: trunkOf('sip:192.0.2.7') }, () => false);
+  negotiation.offer();
+  negotiation.takeEarlyAnswer(mediaAt(5004), 'a');
+  negotiation.takeEarlyAnswer(mediaAt(6004), 'b');
+  return negotiation;
+}
+
+test('an answer without SDP uses the early media of its own fork', () => {
+  expect(forked().takeAnswer(undefined, 'a')).toMatchObject({ rtpPort: 5004 });
+  expect(forked().takeAnswer(undefined, 'b')).toMatchObject({ rtpPort: 6004 });
+});
+
+test('an answer without SDP and with an unknown tag uses the last early media', () => {
+  expect(forked().takeAnswer(undefined, 'c')).toMatchObject({ rtpPort: 6004 });
+});
+
+test('an answer without SDP does not return to early media that an UPDATE of its fork has moved', () => {
+  const negotiation = forked();
+  const update = { method: 'UPDATE', body: mediaAt(7004), get: (name: string) => UPDATE_HEADERS[name] };
+  negotiation.takeRequest(partial<SrfReceivedRequest>(update), { send() {} }, {});
+  expect(negotiation.takeAnswer(undefined, 'a')).toMatchObject({ rtpPort: 7004 });
+});
+
+const UPDATE_HEADERS: Record<string, string> = { From: '<sip:x@192.0.2.7>;tag=a' };
