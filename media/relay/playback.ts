@@ -53,7 +53,7 @@ export class Playback {
   #position = 0;
   #hasStarted = false;
   #hasEnded = false;
-  /** Number of the last packet mixed. -1 after a frame without one; then any packet has a new number. */
+  /** Sequence number of the last mixed packet; -1 after a frame alone, because any later packet has a new number. */
   #lastSequence = -1;
   #lastPosition = 0;
 

@@ -184,8 +184,8 @@ export class UserAgentClient {
   }
 
   /**
-   * Without the application, so we send the ACK. If the peer changed its media in the answer, an offer of the application
-   * learns them.
+   * Without the application, so we send the ACK. If the peer changed its media in the answer, the application makes an
+   * offer to receive them.
    */
   #reinviteToRefresh(dialog: Dialog, request: SipRequest, remote: Remote): void {
     const before = dialog.peerDescription;
