@@ -12,8 +12,12 @@ export const API_OPTIONS = {
 
 /** @throws UsageError, ConfigError, or CommandError NO_API_KEY */
 export function openApi(host: CommandHost, { url, key }: { url?: string; key?: string }): Api {
-  if (url !== undefined && !/^https?:\/\/[^\s/?#]+(\/[^\s?#]*)?$/i.test(url)) {
+  if (url !== undefined && !/^https?:\/\/[^\s/?#@]+(\/[^\s?#]*)?$/i.test(url)) {
     throw new UsageError(`--url takes an address such as http://127.0.0.1:8080, not ${JSON.stringify(url)}`);
+  }
+  // Not printed, because it may be a mistyped key.
+  if (key !== undefined && !/^[!-~]+$/.test(key)) {
+    throw new UsageError('--key takes an API key, which consists of letters, digits, _ and -');
   }
   const settings = url === undefined || key === undefined ? readSettings(host) : null;
   const apiKey = key ?? settings?.apiKey;

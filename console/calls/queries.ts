@@ -2,6 +2,7 @@ import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import { api, dataOf } from '../app/api.ts';
 import { ApiError } from '../app/api-error.ts';
 import { queryClient } from '../app/query-client.ts';
+import { viewerTimeZone } from '../parts/time-zone.ts';
 import { type CallFilters, type CallQuery, callIdIn, readingsOf } from './filters.ts';
 
 const PAGE_SIZE = 100;
@@ -84,7 +85,7 @@ export function statisticsQuery({ from, to }: Pick<CallFilters, 'from' | 'to'>) 
         from: new Date(Math.min(start, end - 1)).toISOString(),
         to: new Date(end).toISOString(),
         interval: end - start <= HOURLY_DAYS * DAY_MS ? 'hour' : 'day',
-        time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+        time_zone: viewerTimeZone(),
       });
     },
   });

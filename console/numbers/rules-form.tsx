@@ -18,6 +18,7 @@ import { useState } from 'react';
 import { api, dataOf } from '../app/api.ts';
 import { queryClient } from '../app/query-client.ts';
 import { notifyDone } from '../parts/notify.ts';
+import { viewerTimeZone } from '../parts/time-zone.ts';
 import { rulesText as text } from '../text/numbers.ts';
 import { callingRulesQuery } from './queries.ts';
 
@@ -156,8 +157,7 @@ function Hours({
   hours: Rules['calling_hours'];
   onChange: (hours: Rules['calling_hours']) => void;
 }) {
-  const toggle = (isOn: boolean) =>
-    onChange(isOn ? { time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone, ...OFFICE_HOURS } : null);
+  const toggle = (isOn: boolean) => onChange(isOn ? { time_zone: viewerTimeZone(), ...OFFICE_HOURS } : null);
   return (
     <Fieldset legend={text.hours}>
       <Stack gap="sm">

@@ -118,6 +118,8 @@ describe('tandem usage error', () => {
     { typed: ['call', '1', '2', '--max-duration', 'long'], says: ['--max-duration takes seconds'] },
     { typed: ['call', '1', '2', '--metadata', '{'], says: ['--metadata takes a JSON object'] },
     { typed: ['call', 'list', '--url', 'example'], says: ['--url takes an address'] },
+    { typed: ['call', 'list', '--url', 'http://me:secret@localhost'], says: ['--url takes an address'] },
+    { typed: ['call', 'list', '--key', 'sk_gr\u00fcn'], says: ['--key takes an API key'] },
     { typed: ['keys', 'revoke', 'all'], says: ['ID is the number'] },
     { typed: ['keys', 'create', 'x', '--expires-in-days', '0'], says: ['1 to 3650'] },
     { typed: ['wallet', 'top-up', '-5'], says: ['-5 is not an option'] },

@@ -8,6 +8,7 @@ import { alignedSamples, summaryOf } from '../../console/call/quality/samples.ts
 import { channelsOf } from '../../console/call/recording/peaks.ts';
 import { transferTargetOf } from '../../console/call/transfers.ts';
 import { filtersOf } from '../../console/calls/filters.ts';
+import { viewerTimeZone } from '../../console/parts/time-zone.ts';
 import { EVENT_TEXT } from '../../console/text/call-words.ts';
 
 const MACHINES = join(import.meta.dirname, '../../machines');
@@ -133,3 +134,15 @@ function event(second: number, name: string, fields: Partial<CallEvent> = {}): C
   const at = new Date(second * 1000).toISOString();
   return { sequence: second, event: name, state: 'bridged', leg: null, data: null, at, ...fields } as CallEvent;
 }
+
+describe('viewerTimeZone', () => {
+  it.each([
+    ['Asia/Kolkata', 'Asia/Kolkata'],
+    ['Etc/GMT+5', 'Etc/GMT+5'],
+    ['Etc/Unknown', 'UTC'],
+    ['+05:30', 'UTC'],
+    ['', 'UTC'],
+  ])('turns %j into %s', (reported, expected) => {
+    expect(viewerTimeZone(reported)).toBe(expected);
+  });
+});
