@@ -76,7 +76,7 @@ export function createCallSpeechDesk(options: CallSpeechOptions): CallSpeechDesk
       const voice = await voiceFor(request, options);
       const { workspaceId } = request;
       const readAs = async (text: string | null, refusal: { code: ErrorCode; path: string }) =>
-        text === null ? null : await read(text, { ...refusal, workspaceId, voice, ...options });
+        text === null ? null : await read(text, { ...options, ...refusal, workspaceId, voice });
       return {
         announcement: await readAs(announce, { code: 'INVALID_ANNOUNCE', path: 'announce' }),
         whisper: await readAs(whisper, { code: 'INVALID_WHISPER', path: 'whisper' }),

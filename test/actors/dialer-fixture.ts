@@ -71,7 +71,9 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
     ...{ sql: actorsSql, listening, recognition, clock, logger },
     onHypothesis: (_, hypothesis) => hypotheses.push(hypothesis),
   });
-  const speeches = createCallSpeechDesk({ synthesis: speech, voices: speech, readScript, clock, logger });
+  // The server passes the options of its parts, such as the path of the data folder.
+  const folder = { path: '/data' };
+  const speeches = createCallSpeechDesk({ ...folder, synthesis: speech, voices: speech, readScript, clock, logger });
   const downTrunks = new Set<string>();
   const sounds = createCallSoundDesk({
     ...{ sql: dialerSql, synthesis: speech, voices: speech, readScript, tempDir: '/tmp', allowCidrs: [] },

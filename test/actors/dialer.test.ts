@@ -95,6 +95,8 @@ describe('check of the speech of later calls', () => {
     await dialer.checkSpeech(later);
     await expect(dialer.checkSpeech({ ...later, announce: '<speak>Call' })).rejects.toMatchObject({
       code: 'INVALID_ANNOUNCE',
+      message: expect.stringMatching(/^announce: not well-formed SSML/),
+      details: [{ path: 'announce', message: expect.stringMatching(/^not well-formed SSML/) }],
     });
     speech.onResolve = () => {
       throw new TandemError('VOICE_NOT_FOUND', 'There is no such voice.');
