@@ -84,6 +84,11 @@ export class CommandError extends Error {
   }
 }
 
+/** Error of a file that cannot be written, with the name that the user gave. */
+export function notWritten(file: string, cause: unknown): CommandError {
+  return new CommandError('NOT_WRITTEN', `${file} cannot be written: ${(cause as Error).message}`, { cause });
+}
+
 /** Invalid arguments: exit code 2. */
 export class UsageError extends CommandError {
   override readonly name = 'UsageError';

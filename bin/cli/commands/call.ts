@@ -4,7 +4,7 @@ import type { PublicSipTrace } from '../../../http/schemas/sip-message.ts';
 import { sipLadder } from '../../../http/sip-ladder.ts';
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import type { CallEvent } from '../api-client.ts';
-import { type Command, CommandError, defineAction, type Outcome, UsageError } from '../command.ts';
+import { type Command, defineAction, notWritten, type Outcome, UsageError } from '../command.ts';
 import { spoken } from '../event-lines.ts';
 import { followCall } from '../follow-call.ts';
 import { pathIn } from '../host.ts';
@@ -302,11 +302,11 @@ const ladder = defineAction({
   async run({ host, values, arguments: [id = ''] }) {
     if (values.pcap !== undefined) {
       const bytes = await openApi(host, values).file(`${pathOf(id)}/sip.pcapng`);
-      await writeFile(pathIn(host.cwd(), values.pcap), bytes).catch((cause: unknown) => {
-        const message = `${values.pcap} cannot be written: ${(cause as Error).message}`;
-        throw new CommandError('NOT_WRITTEN', message, { cause });
+      const file = values.pcap;
+      await writeFile(pathIn(host.cwd(), file), bytes).catch((cause: unknown) => {
+        throw notWritten(file, cause);
       });
-      return { data: { file: values.pcap, bytes: bytes.length }, text: `${values.pcap} is written.` };
+      return { data: { file, bytes: bytes.length }, text: `${file} is written.` };
     }
     const data = await openApi(host, values).get<PublicSipTrace>(`${pathOf(id)}/sip`);
     return { data, text: sipLadder(data).trimEnd() };

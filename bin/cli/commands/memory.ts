@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import type { Api } from '../api-client.ts';
 import { type Command, defineAction, type Options, type Outcome, UsageError } from '../command.ts';
+import { everyPage } from '../every-page.ts';
 import { pathIn } from '../host.ts';
 import { numberOf, objectOf } from '../option-values.ts';
 import { readInput } from '../standard-input.ts';
@@ -119,15 +120,9 @@ const collections = defineAction({
 });
 
 async function allCollections(api: Api, type: string | undefined): Promise<Collection[]> {
-  const all: Collection[] = [];
-  for (let page = 1; ; page++) {
-    const query = new URLSearchParams({ limit: '100', page: String(page), ...(type && { type }) });
-    const { collections, pagination } = await api.get<{ collections: Collection[]; pagination: { pages: number } }>(
-      `/memory/collections?${query}`,
-    );
-    all.push(...collections);
-    if (page >= pagination.pages) return all;
-  }
+  const query = type === undefined || type === '' ? '' : `?${new URLSearchParams({ type })}`;
+  const pages = await everyPage<{ collections: Collection[] }>(api, `/memory/collections${query}`);
+  return pages.flatMap(({ collections }) => collections);
 }
 
 const retry = defineAction({

@@ -4,6 +4,7 @@ import { listClaims, type NumberClaim, verifyNumber } from '../../../storage/que
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import type { Api } from '../api-client.ts';
 import { type Command, CommandError, defineAction, UsageError } from '../command.ts';
+import { everyPage } from '../every-page.ts';
 import { auditOperator, withDatabase } from '../operator-database.ts';
 import { numberOf } from '../option-values.ts';
 import { readInput } from '../standard-input.ts';
@@ -88,14 +89,7 @@ const list = defineAction({
 });
 
 async function rentedNumbers(api: Api): Promise<RentedNumber[]> {
-  const numbers: RentedNumber[] = [];
-  for (let page = 1; ; page++) {
-    const listed = await api.get<{ numbers: RentedNumber[]; pagination: { pages: number } }>(
-      `/dialer/numbers?limit=100&page=${page}`,
-    );
-    numbers.push(...listed.numbers);
-    if (page >= listed.pagination.pages) return numbers;
-  }
+  return (await everyPage<{ numbers: RentedNumber[] }>(api, '/dialer/numbers')).flatMap(({ numbers }) => numbers);
 }
 
 const inbound = defineAction({

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { replaceFetchTransport } from '../../../runtime/fetch-transport.ts';
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import { type Api, ApiError } from '../api-client.ts';
-import { type Command, CommandError, defineAction, UsageError } from '../command.ts';
+import { type Command, CommandError, defineAction, notWritten, UsageError } from '../command.ts';
 import { pathIn } from '../host.ts';
 import { switchOf } from '../option-values.ts';
 import { fields, type Terminal } from '../terminal.ts';
@@ -127,7 +127,7 @@ async function save(url: string, { file, path }: { file: string; path: string })
     throw new CommandError('NOT_DOWNLOADED', `${new URL(url).origin} answered ${response.status}. Try again.`);
   }
   await pipeline(Readable.fromWeb(response.body), createWriteStream(path)).catch((cause: unknown) => {
-    throw new CommandError('NOT_WRITTEN', `${file} cannot be written: ${(cause as Error).message}`, { cause });
+    throw notWritten(file, cause);
   });
 }
 

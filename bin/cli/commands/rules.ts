@@ -1,5 +1,6 @@
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import { type Command, defineAction, UsageError } from '../command.ts';
+import { everyPage } from '../every-page.ts';
 import { listOf, numberOf } from '../option-values.ts';
 import { fields } from '../terminal.ts';
 
@@ -16,7 +17,6 @@ interface Rules extends Limits {
 
 interface DoNotCallPage {
   numbers: { e164: string; created_at: string }[];
-  pagination: { pages: number };
 }
 
 const show = defineAction({
@@ -58,13 +58,8 @@ const doNotCall = defineAction({
   summary: 'List the numbers that must not be called.',
   options: API_OPTIONS,
   async run({ host, values }) {
-    const api = openApi(host, values);
-    const numbers: DoNotCallPage['numbers'] = [];
-    for (let page = 1, pages = 1; page <= pages; page++) {
-      const answer = await api.get<DoNotCallPage>(`/dialer/do-not-call?limit=100&page=${page}`);
-      numbers.push(...answer.numbers);
-      pages = answer.pagination.pages;
-    }
+    const pages = await everyPage<DoNotCallPage>(openApi(host, values), '/dialer/do-not-call');
+    const numbers = pages.flatMap((page) => page.numbers);
     const text = numbers.map(({ e164 }) => e164).join('\n') || 'The do-not-call list is empty.';
     return { data: { numbers }, text };
   },

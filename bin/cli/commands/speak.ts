@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { wavHeader } from '../../../media/wav.ts';
 import { API_OPTIONS, openApi } from '../api-access.ts';
-import { type Command, CommandError, defineAction, UsageError } from '../command.ts';
+import { type Command, CommandError, defineAction, notWritten, UsageError } from '../command.ts';
 import { pathIn } from '../host.ts';
 import { numberOf } from '../option-values.ts';
 import { readInput } from '../standard-input.ts';
@@ -49,7 +49,7 @@ const speak = defineAction({
     const audio = Buffer.concat(chunks);
     if (isWav) chunks.unshift(wavHeader({ channels: 1, sampleRateHz: sample_rate_hertz }, audio.byteLength));
     await writeFile(pathIn(host.cwd(), path), Buffer.concat(chunks)).catch((cause: unknown) => {
-      throw new CommandError('NOT_WRITTEN', `${path} cannot be written: ${(cause as Error).message}`, { cause });
+      throw notWritten(path, cause);
     });
     const words = wordsOf(complete);
     const lines = [

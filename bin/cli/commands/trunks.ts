@@ -1,6 +1,7 @@
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import type { Api } from '../api-client.ts';
 import { type Command, CommandError, defineAction, type Options, UsageError, type ValuesOf } from '../command.ts';
+import { everyPage } from '../every-page.ts';
 import type { CommandHost } from '../host.ts';
 import { listOf } from '../option-values.ts';
 import { fields, table } from '../terminal.ts';
@@ -246,13 +247,7 @@ async function findTrunk(api: Api, idOrName: string): Promise<Trunk> {
 }
 
 async function allTrunks(api: Api): Promise<Trunk[]> {
-  const all: Trunk[] = [];
-  for (let page = 1; ; page += 1) {
-    const path = `/dialer/trunks?page=${page}&limit=100`;
-    const { trunks, pagination } = await api.get<{ trunks: Trunk[]; pagination: { pages: number } }>(path);
-    all.push(...trunks);
-    if (page >= pagination.pages) return all;
-  }
+  return (await everyPage<{ trunks: Trunk[] }>(api, '/dialer/trunks')).flatMap(({ trunks }) => trunks);
 }
 
 function outcomeOf(trunk: Trunk) {
