@@ -12,6 +12,7 @@ import {
   type PostedEntry,
   post,
   storeEntries,
+  type Wallet,
   walletFrom,
 } from './ledger-entries.ts';
 import { logRefund, logUsage, type Usage } from './ledger-usage.ts';
@@ -48,8 +49,7 @@ export async function charge(sql: SqlOrTx, input: ChargeInput): Promise<Charge> 
       earlierEntry(tx, input, 'charge', owedNano),
     ]);
     if (earlier) return chargeFrom(earlier);
-    const { availableNano } = walletFrom(accounts);
-    if (amountNano > 0n && availableNano < amountNano) throw insufficientCredits(amountNano, availableNano);
+    requireCredits(amountNano, walletFrom(accounts));
     const made = newCharge(accounts, input);
     await storeCharges(tx, [made]);
     return chargeFrom(made.entry.entry);
@@ -136,6 +136,11 @@ export async function chargeOf(sql: SqlOrTx, operationKey: string): Promise<Char
 
 function chargeFrom({ id, resultNano, balanceBeforeNano, balanceAfterNano }: Omit<PostedEntry, 'position'>): Charge {
   return { entryId: id, chargedNano: resultNano, balanceBeforeNano, balanceAfterNano };
+}
+
+/** Nothing to pay is covered by an overdrawn wallet, too. @throws TandemError `INSUFFICIENT_CREDITS` */
+export function requireCredits(amountNano: bigint, { availableNano }: Pick<Wallet, 'availableNano'>): void {
+  if (amountNano > 0n && availableNano < amountNano) throw insufficientCredits(amountNano, availableNano);
 }
 
 export function insufficientCredits(requiredNano: bigint, availableNano: bigint): TandemError {

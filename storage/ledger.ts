@@ -27,6 +27,7 @@ export {
   type NewCharge,
   newCharge,
   refund,
+  requireCredits,
   storeCharges,
 } from './ledger-charges.ts';
 export type { PaymentType, Wallet } from './ledger-entries.ts';

@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { TandemError } from '../../machines/errors.ts';
 import { canonicalJson } from '../../runtime/canonical-json.ts';
 import { inTransaction, type Sql, type Tx } from '../../storage/database.ts';
-import { type Charge, type Wallet, walletOf } from '../../storage/ledger.ts';
-import { insufficientCredits } from '../../storage/ledger-charges.ts';
+import { type Charge, requireCredits, walletOf } from '../../storage/ledger.ts';
 import { lockAccounts, walletFrom } from '../../storage/ledger-entries.ts';
 import { costOf, priceBookOf } from '../../storage/price-book.ts';
 import { insertMemories } from '../../storage/queries/memories.ts';
@@ -47,12 +46,12 @@ export async function storeTexts(sql: Sql, { texts, operation, by, now }: StoreR
       0n,
     );
     // Check early to save the work; the locked check below is decisive.
-    requireCovered(totalNano, await walletOf(tx, by.workspaceId));
+    requireCredits(totalNano, await walletOf(tx, by.workspaceId));
     await insertMemories(
       tx,
       stored.map((plan) => rowOf(plan, { by, now })),
     );
-    requireCovered(totalNano, walletFrom(await lockAccounts(tx, by.workspaceId)));
+    requireCredits(totalNano, walletFrom(await lockAccounts(tx, by.workspaceId)));
     const charges: Charge[] = [];
     for (const { id: memoryId, characters } of stored) {
       charges.push(await chargeMemory(tx, { memoryId, attempts: 0, characters, operation, by, now, prices }));
@@ -61,11 +60,6 @@ export async function storeTexts(sql: Sql, { texts, operation, by, now }: StoreR
     const results = plans.map(resultOf);
     return { collectionId: id, collectionLabel: label, memoryType: type, results, charge: totalOf(charges) };
   });
-}
-
-function requireCovered(totalNano: bigint, { availableNano }: Wallet): void {
-  // Nothing to pay, so the wallet may be overdrawn.
-  if (totalNano > 0n && totalNano > availableNano) throw insufficientCredits(totalNano, availableNano);
 }
 
 /** @throws the first rejection if nothing may be stored */

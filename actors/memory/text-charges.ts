@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { TandemError } from '../../machines/errors.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import type { Sql } from '../../storage/database.ts';
-import { charge, insufficientCredits, walletOf } from '../../storage/ledger.ts';
+import { charge, requireCredits, walletOf } from '../../storage/ledger.ts';
 import { type Cost, costOf, priceBookOf } from '../../storage/price-book.ts';
 import { totalOf } from './memory-account.ts';
 import type { MemoryCaller, MemoryCharge } from './memory-desk.ts';
@@ -22,9 +22,7 @@ export function createTextCharges({ sql, clock }: { sql: Sql; clock: Clock }): T
   return {
     async affordable({ workspaceId }, characters) {
       const cost = costOf(await priceBookOf(sql, workspaceId), { service: 'memory', count: characters });
-      const { availableNano } = await walletOf(sql, workspaceId);
-      const { amountNano } = cost;
-      if (amountNano > 0n && availableNano < amountNano) throw insufficientCredits(amountNano, availableNano);
+      requireCredits(cost.amountNano, await walletOf(sql, workspaceId));
       return cost;
     },
 
