@@ -127,9 +127,10 @@ function readSignBehind(at: number, { tokens, language }: Context): Reading | nu
 
 const RATE =
   /^(.+)\/(month|mo|year|yr|day|hour|hr|minute|min|week|wk|night|person|unit|user|seat|item|call|share|kg|lb|oz|mile|mi|gal|GB|MB|sq\.?ft)$/;
-const PER: ReadonlyMap<string, string> = new Map(
+/** Names of what an amount is for, by their short forms. */
+export const PER: ReadonlyMap<string, string> = new Map(
   Object.entries({
-    ...{ mo: 'month', yr: 'year', hr: 'hour', min: 'minute', wk: 'week' },
+    ...{ mo: 'month', yr: 'year', hr: 'hour', min: 'minute', sec: 'second', wk: 'week' },
     ...{ kg: 'kilogram', lb: 'pound', oz: 'ounce', mi: 'mile', gal: 'gallon' },
     ...{ GB: 'gigabyte', MB: 'megabyte', sqft: 'square foot', 'sq.ft': 'square foot' },
   }),

@@ -1,5 +1,6 @@
 import { LETTERED_THINGS, PLACES } from './languages/english-words.ts';
 import type { SpokenLanguage } from './languages/language.ts';
+import { PER } from './money.ts';
 import { isDeterminer, parseNumber, sayNumber } from './numbers.ts';
 import { type Context, isOpen, type Reading, type Token, VULGAR_FRACTIONS } from './token.ts';
 
@@ -136,7 +137,7 @@ function measureName(
     }
     const [, thing = '', time = ''] = PER_TIME.exec(written) ?? [];
     const counted = UNITS.has(thing) ? language.unit(UNITS.get(thing)!, amount) : COUNTED.test(thing) ? thing : null;
-    if (counted !== null) return `${counted} per ${TIMES.get(time) ?? time}`;
+    if (counted !== null) return `${counted} per ${PER.get(time) ?? time}`;
   }
   const unit = UNITS.get(written) ?? (isAttached ? ATTACHED_UNITS.get(written) : undefined);
   return unit === undefined ? null : language.unit(unit, amount);
@@ -145,9 +146,6 @@ function measureName(
 /** "24 hrs/day", "50 mg/day" and "10 calls/hr". */
 const PER_TIME = /^([\p{L}µμ]{1,12})\/(second|sec|minute|min|hour|hr|day|week|wk|month|mo|year|yr)$/u;
 const COUNTED = /^(?:hour|day|week|time|[a-z]{2,}s)$/;
-const TIMES: ReadonlyMap<string, string> = new Map(
-  Object.entries({ sec: 'second', min: 'minute', hr: 'hour', wk: 'week', mo: 'month', yr: 'year' }),
-);
 
 /** Units that are also written with a full stop. */
 function isShort(unit: string): boolean {
