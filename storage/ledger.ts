@@ -153,7 +153,7 @@ export async function growHold(sql: SqlOrTx, input: GrowHoldInput): Promise<{ am
     if (earlier) return { amountNano: earlier.resultNano };
     if (held.status !== 'open') return { amountNano: 0n };
     const missing = larger(0n, input.wantedTotalNano - held.amountNano);
-    const growth = smaller(missing, spendable(accounts));
+    const growth = affordable(accounts, missing);
     const amountNano = held.amountNano + growth;
     await Promise.all([
       tx`update holds set amount_nano = ${amountNano} where id = ${held.id}`.execute(),
@@ -294,6 +294,11 @@ export async function lockHold(tx: Tx, holdId: string): Promise<LockedHold> {
 /** Locks a hold and reads the entry under the operation key. One round trip. */
 async function lockedHold(tx: Tx, { holdId, operationKey }: Pick<ClosingInput, 'holdId' | 'operationKey'>) {
   return await Promise.all([lockHold(tx, holdId), entryUnder(tx, operationKey)]);
+}
+
+/** The part of an amount that the wallet covers. */
+export function affordable(accounts: Accounts, amountNano: bigint): bigint {
+  return smaller(amountNano, spendable(accounts));
 }
 
 /** Zero if a reversal made the wallet negative. */

@@ -1,6 +1,7 @@
 import type { CallQuality, LegName } from '../../machines/events.ts';
 import { inTransaction, type SqlOrTx } from '../database.ts';
 import {
+  affordable,
   type LockedHold,
   lockHold,
   type NewCharge,
@@ -10,7 +11,6 @@ import {
   storeCharges,
   storeClosing,
 } from '../ledger.ts';
-import { walletFrom } from '../ledger-entries.ts';
 import { costAt } from '../price-book.ts';
 import { endedLegs } from './call-legs.ts';
 import { lockLiveCall } from './call-moves.ts';
@@ -100,7 +100,7 @@ export async function settleCall(sql: SqlOrTx, input: SettleCallInput): Promise<
     const row = {
       ...changes,
       legs: jsonb(tx, legs),
-      quality: input.quality === null ? null : jsonb(tx, input.quality),
+      quality: jsonb(tx, input.quality),
       ...(!input.keepsLegHandles && { legHandles: null }),
     };
     const ended: CallRow = { ...live, ...changes, legs, quality: input.quality };
@@ -158,9 +158,7 @@ function billOf(call: CallRow, input: SettleCallInput, locked: LockedHold): NewB
   const chargeBeside = ({ cost, operation, what }: ChargeBeside): Charged | null => {
     if (cost.amountNano === 0n) return null;
     const { accounts } = (charges.at(-1) ?? closing).entry;
-    const { availableNano } = walletFrom(accounts);
-    const spendableNano = availableNano > 0n ? availableNano : 0n;
-    const chargedNano = spendableNano < cost.amountNano ? spendableNano : cost.amountNano;
+    const chargedNano = affordable(accounts, cost.amountNano);
     const charge = newCharge(accounts, {
       ...cost,
       amountNano: chargedNano,

@@ -162,7 +162,7 @@ export async function setInboundRule(
   { workspaceId, e164, rule }: { workspaceId: string; e164: string; rule: InboundRule | null },
 ): Promise<NumberRow> {
   const [number] = await sql<NumberRow[]>`
-    update numbers set inbound = ${rule === null ? null : jsonb(sql, rule)}
+    update numbers set inbound = ${jsonb(sql, rule)}
     where e164 = ${e164} and workspace_id = ${workspaceId} and status = 'assigned' returning *`;
   if (!number) throw new TandemError('NUMBER_NOT_FOUND', 'The workspace does not rent this number.');
   const [priced] = await withPrices<NumberRow>(sql, workspaceId, [number]);
