@@ -164,7 +164,7 @@ export function createNumberVerifier(options: NumberVerifierOptions): NodeNumber
           id: randomUUID(),
           code: Array.from({ length: CODE_DIGITS }, () => randomInt(10)).join(''),
           limits: options.callingLimits,
-          isLineDown: (trunkId) => trunks.isDown(trunkId),
+          isLineDown: trunks.isDown,
           now: now(),
         });
         if (started.call !== null) await record(tx, started.verification);

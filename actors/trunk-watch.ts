@@ -8,7 +8,7 @@ import type { Sql } from '../storage/database.ts';
 import type { Gateway, GatewayAddresses } from '../storage/queries/trunk-gateways.ts';
 import { recordTrunkHealth } from '../storage/queries/trunk-health.ts';
 import type { ProbeOutcome } from '../storage/queries/trunk-probes.ts';
-import { getTrunkById, listActiveTrunks, type TrunkRow } from '../storage/queries/trunks.ts';
+import { getTrunkById, listActiveTrunks, type TrunkLine, type TrunkRow } from '../storage/queries/trunks.ts';
 import type { SecretBox } from '../storage/secrets.ts';
 import type { Deliverer } from './callbacks/deliverer.ts';
 import type { LineHealth } from './line-health.ts';
@@ -25,10 +25,11 @@ import { type WatchedLine, WatchedTrunk } from './watched-trunk.ts';
  */
 export interface TrunkWatch extends TrunkObserver, TrunkProber {
   /**
-   * Whether placements are rejected. An unchecked trunk, or one without probes, is not down: the call itself will show
-   * it. A trunk that is down accepts a trial call every minute, so that a carrier without OPTIONS can recover.
+   * Whether placements are rejected. A trunk that is unchecked at its present addresses, or has no probes, is not down:
+   * the call itself will show it. A trunk that is down accepts a trial call every minute, so that a carrier without
+   * OPTIONS can recover.
    */
-  isDown(trunkId: string): boolean;
+  isDown(trunk: TrunkLine): boolean;
   /** Returns a listener for what REGISTERs to a gateway reveal. */
   registering(trunk: TrunkRow, gateway: Gateway): (sign: TrunkSign) => void;
   probeAll(): Promise<void>;
@@ -62,8 +63,7 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
   const probes = createTrunkProbes(options);
 
   function watchedOf(row: TrunkRow): WatchedTrunk {
-    const { sipUri, transport, gateways } = row;
-    const address = { sipUri, transport, gateways };
+    const address = addressOf(row);
     const known = watched.get(row.id);
     if (known !== undefined && isDeepStrictEqual(known.address, address)) {
       known.trunk.mode = row.healthMode;
@@ -220,7 +220,11 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
 
   void run();
   return {
-    isDown: (trunkId) => watched.get(trunkId)?.trunk.refusesCalls ?? false,
+    isDown({ id, healthMode, ...row }) {
+      const known = watched.get(id);
+      if (healthMode === 'none' || !known?.trunk.refusesCalls) return false;
+      return isDeepStrictEqual(known.address, addressOf(row));
+    },
     dialing(row) {
       const trunk = watchedOf(row);
       trunk.postponeTrial();
@@ -248,6 +252,10 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
     },
     close: () => closing.abort(),
   };
+}
+
+function addressOf({ sipUri, transport, gateways }: GatewayAddresses): GatewayAddresses {
+  return { sipUri, transport, gateways };
 }
 
 interface CheckedHop {

@@ -19,6 +19,7 @@ import { isUuid } from './identifiers.ts';
 import type { InboundDecider } from './inbound-rules.ts';
 import { exactJson } from './json-columns.ts';
 import { holdsLease } from './nodes.ts';
+import type { TrunkLine } from './trunks.ts';
 import type { Plan } from './workspaces.ts';
 
 /** Calls that a workspace may place in any 60 seconds, by plan. */
@@ -83,7 +84,7 @@ export interface AdmitCallInput {
   /** Digest of the request. Default: null, which matches every other request. */
   requestHash?: Buffer | null;
   /** Whether a trunk's carrier is down. Default: never. */
-  isLineDown?: (trunkId: string) => boolean;
+  isLineDown?: (trunk: TrunkLine) => boolean;
   /** Default: the admission waits without limit. */
   turn?: AdmissionTurn;
 }
@@ -244,7 +245,8 @@ async function lockAndRead(tx: Tx, inputs: readonly AdmitCallInput[]) {
       tx<{ plan: Plan; recordingBeep: boolean }[]>`
         select plan, recording_beep from workspaces where id = ${workspaceId} for no key update`.execute(),
       tx<TrunkForCall[]>`
-        select t.id, t.channels, t.allowed_prefixes, t.price_per_minute_nano,
+        select t.id, t.sip_uri, t.transport, t.gateways, t.health_mode, t.channels, t.allowed_prefixes,
+          t.price_per_minute_nano,
           t.default_caller_id as trunk_default_caller_id, tw.default_caller_id as workspace_default_caller_id
         ${trunks} for no key update of t`.execute(),
       lockAccounts(tx, workspaceId),
@@ -271,8 +273,7 @@ async function lockAndRead(tx: Tx, inputs: readonly AdmitCallInput[]) {
 /** Replaces an invalid id. */
 const NO_TRUNK = '00000000-0000-0000-0000-000000000000';
 
-interface TrunkForCall {
-  id: string;
+interface TrunkForCall extends TrunkLine {
   channels: number;
   allowedPrefixes: string[];
   pricePerMinuteNano: bigint;
@@ -342,7 +343,7 @@ function requireSameRequest(call: CallRow, input: AdmitCallInput): void {
 
 /** Replays of a reference do not need the line. */
 function requireLine({ isLineDown }: AdmitCallInput, trunk: TrunkForCall): void {
-  if (!isLineDown?.(trunk.id)) return;
+  if (!isLineDown?.(trunk)) return;
   throw new TandemError(
     'CARRIER_LINE_DOWN',
     'The carrier does not respond. No call was placed, and reference_id is still free. Try again later.',

@@ -7,6 +7,7 @@ import type { CallingLimits } from './calling-rules.ts';
 import { isUuid } from './identifiers.ts';
 import type { CalledNumber } from './inbound-rules.ts';
 import { verifyNumber } from './number-claims.ts';
+import type { TrunkLine } from './trunks.ts';
 import { lockWorkspace, operatorWorkspaceId } from './workspaces.ts';
 
 /**
@@ -43,7 +44,7 @@ export interface StartVerificationInput {
   trunkId: string;
   code: string;
   limits: CallingLimits;
-  isLineDown: (trunkId: string) => boolean;
+  isLineDown: (trunk: TrunkLine) => boolean;
   now: Date;
 }
 
@@ -144,8 +145,9 @@ interface OperatorLine {
 
 /** Oldest trunk of the operator with a number that may call this one. */
 async function operatorLine(tx: Tx, { e164, isLineDown }: StartVerificationInput): Promise<OperatorLine> {
-  const lines = await tx<(OperatorLine & { allowedPrefixes: string[] })[]>`
-    select t.id, t.allowed_prefixes, t.price_per_minute_nano, coalesce(t.default_caller_id, min(n.e164)) as caller_id
+  const lines = await tx<(OperatorLine & TrunkLine & { allowedPrefixes: string[] })[]>`
+    select t.id, t.sip_uri, t.transport, t.gateways, t.health_mode, t.allowed_prefixes, t.price_per_minute_nano,
+      coalesce(t.default_caller_id, min(n.e164)) as caller_id
     from trunks t join numbers n on n.trunk_id = t.id and n.verified_at is not null
     where t.owner_workspace_id = ${await operatorWorkspaceId(tx)} and t.status = 'active' and t.deleted_at is null
     group by t.id order by t.created_at, t.id`;
@@ -164,7 +166,7 @@ async function operatorLine(tx: Tx, { e164, isLineDown }: StartVerificationInput
       'No trunk of the operator may call this number. Ask the operator to verify it: tandem numbers verify NUMBER.',
     );
   }
-  const line = reaching.find(({ id }) => !isLineDown(id));
+  const line = reaching.find((each) => !isLineDown(each));
   if (line !== undefined) return line;
   throw new TandemError('CARRIER_LINE_DOWN', 'The carrier of the operator does not respond. Try again later.', {
     retryAfterS: 10,

@@ -8,7 +8,7 @@ import { jsonb } from './json-columns.ts';
 import { claimNumbers } from './number-claims.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 import type { ReachabilityReason, ReachabilityState } from './reachability.ts';
-import type { GatewayHealth, StoredGateway, TrunkTransport } from './trunk-gateways.ts';
+import type { GatewayAddresses, GatewayHealth, StoredGateway, TrunkTransport } from './trunk-gateways.ts';
 import { UNKNOWN_HEALTH } from './trunk-health.ts';
 
 export type ReferPermission = 'none' | 'agent' | 'both';
@@ -63,6 +63,9 @@ export interface TrunkRow {
   /** Those of them that are only claims. */
   unverifiedNumbers: string[];
 }
+
+/** Identifies the carrier whose health decides about a placement. */
+export type TrunkLine = Pick<TrunkRow, 'id' | 'healthMode'> & GatewayAddresses;
 
 export interface CreateTrunkInput {
   id: string;

@@ -115,7 +115,7 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
       sealingKeys: createSealingKeys(null),
     }),
     trunkWatch: {
-      isDown: (id) => downTrunks.has(id),
+      isDown: ({ id }) => downTrunks.has(id),
       dialing: everyGateway,
       registering: () => () => {},
       probeAll: async () => {},

@@ -40,19 +40,19 @@ afterEach(async () => {
 });
 
 describe('trunk watch', () => {
-  it('considers an unchecked trunk up', () => {
+  it('considers an unchecked trunk up', async () => {
     const { watch } = startWatch({ sip: new FakeSip('disconnected') });
-    expect(watch.isDown(caller.trunkId)).toBe(false);
-    expect(watch.isDown('no such trunk')).toBe(false);
+    expect(watch.isDown(await trunk())).toBe(false);
+    expect(watch.isDown({ ...(await trunk()), id: 'no such trunk' })).toBe(false);
   });
 
   it('marks a trunk down after two successive missed probes, and logs that once', async () => {
     const { watch, sip, logger } = await startedWatch();
     sip.onProbe = () => false;
     await watch.probeAll();
-    expect(watch.isDown(caller.trunkId)).toBe(false);
+    expect(watch.isDown(await trunk())).toBe(false);
     await watch.probeAll();
-    expect(watch.isDown(caller.trunkId)).toBe(true);
+    expect(watch.isDown(await trunk())).toBe(true);
     await watch.probeAll();
     expect(logger.messages('warn')).toEqual(['trunk unreachable']);
   });
@@ -64,7 +64,7 @@ describe('trunk watch', () => {
     await watch.probeAll();
     sip.onProbe = () => true;
     await watch.probeAll();
-    expect(watch.isDown(caller.trunkId)).toBe(false);
+    expect(watch.isDown(await trunk())).toBe(false);
     expect(logger.messages('info')).toEqual(['trunk reachable again']);
   });
 
@@ -82,7 +82,7 @@ describe('trunk watch', () => {
     await watch.probeAll();
     await watch.probeAll();
     expect(sip.probed).toHaveLength(1);
-    expect(watch.isDown(caller.trunkId)).toBe(true);
+    expect(watch.isDown(await trunk())).toBe(true);
     expect(logger.messages('warn')).toEqual(['trunk unreachable']);
   });
 
@@ -92,7 +92,7 @@ describe('trunk watch', () => {
       sip.onProbe = () => reachable;
       await watch.probeAll();
     }
-    expect(watch.isDown(caller.trunkId)).toBe(false);
+    expect(watch.isDown(await trunk())).toBe(false);
   });
 
   it('evaluates each trunk separately', async () => {
@@ -101,7 +101,7 @@ describe('trunk watch', () => {
     sip.onProbe = ({ sipUri }) => sipUri === 'sip:two.example';
     await watch.probeAll();
     await watch.probeAll();
-    expect([watch.isDown(caller.trunkId), watch.isDown(other.trunkId)]).toEqual([true, false]);
+    expect([watch.isDown(await trunk()), watch.isDown(await trunk(other.trunkId))]).toEqual([true, false]);
   });
 
   it('probes at once and then periodically', async () => {
@@ -122,7 +122,7 @@ describe('trunk watch', () => {
     await watch.probeAll();
     await watch.probeAll();
     expect(sip.probed).toEqual([]);
-    expect(watch.isDown(caller.trunkId)).toBe(false);
+    expect(watch.isDown(await trunk())).toBe(false);
   });
 
   it('ignores misses when the SIP server disappears during a probe', async () => {
@@ -135,7 +135,7 @@ describe('trunk watch', () => {
       };
       await watch.probeAll();
     }
-    expect(watch.isDown(caller.trunkId)).toBe(false);
+    expect(watch.isDown(await trunk())).toBe(false);
   });
 
   it('continues when the trunks cannot be read', async () => {
@@ -151,7 +151,7 @@ describe('trunk watch', () => {
     await database.sql`update trunks set password_encrypted = ${sealed} where id = ${caller.trunkId}`;
     const { sip, watch, logger } = await startedWatch();
     expect(sip.probed.map(({ trunk }) => trunk.sipUri)).toEqual(['sip:two.example']);
-    expect(watch.isDown(other.trunkId)).toBe(false);
+    expect(watch.isDown(await trunk(other.trunkId))).toBe(false);
     expect(logger.lines).toMatchObject([{ level: 'warn', fields: { trunkId: caller.trunkId } }]);
   });
 
@@ -162,7 +162,7 @@ describe('trunk watch', () => {
     await watch.probeAll();
     await deleteTrunk(database.sql, { id: caller.trunkId, workspaceId: caller.workspaceId, now: NOW });
     await watch.probeAll();
-    expect(watch.isDown(caller.trunkId)).toBe(false);
+    expect(watch.isDown(await trunk())).toBe(false);
   });
 
   it('finishes a round only after the probe that another round began', async () => {
@@ -187,14 +187,14 @@ describe('trunk watch', () => {
     const { watch, sip } = startWatch();
     sip.onProbe = () => false;
     for (let round = 0; round < 3; round += 1) await watch.probeAll();
-    expect(watch.isDown(caller.trunkId)).toBe(false);
+    expect(watch.isDown(await trunk())).toBe(false);
     expect(await trunk()).toMatchObject({ reachability: 'unknown', reachabilityReason: 'options_not_answered' });
     watch.dialing(await trunk())[0]!.onSign({ type: 'answered' });
     await eventually(async () =>
       expect(await trunk()).toMatchObject({ reachability: 'up', reachabilityReason: 'call_answered' }),
     );
     for (let round = 0; round < 3; round += 1) await watch.probeAll();
-    expect(watch.isDown(caller.trunkId)).toBe(false);
+    expect(watch.isDown(await trunk())).toBe(false);
     expect(await trunk()).toMatchObject({ reachability: 'up', gatewayHealth: [{ answersOptions: false }] });
   });
 
@@ -203,7 +203,7 @@ describe('trunk watch', () => {
     sip.onProbe = () => false;
     await watch.probeAll();
     watch.dialing(await trunk())[0]!.onSign({ type: 'unanswered', reason: 'no_response' });
-    expect(watch.isDown(caller.trunkId)).toBe(true);
+    expect(watch.isDown(await trunk())).toBe(true);
   });
 
   it('allows one trial call a minute over a carrier that is down', async () => {
@@ -213,21 +213,34 @@ describe('trunk watch', () => {
     await watch.probeAll();
     sip.become('disconnected');
     clock.advance(59_999);
-    expect(watch.isDown(caller.trunkId)).toBe(true);
+    expect(watch.isDown(await trunk())).toBe(true);
     clock.advance(1);
-    expect(watch.isDown(caller.trunkId)).toBe(false);
+    expect(watch.isDown(await trunk())).toBe(false);
     const [choice] = watch.dialing(await trunk());
-    expect(watch.isDown(caller.trunkId)).toBe(true);
+    expect(watch.isDown(await trunk())).toBe(true);
     choice!.onSign({ type: 'answered' });
-    expect(watch.isDown(caller.trunkId)).toBe(false);
+    expect(watch.isDown(await trunk())).toBe(false);
+  });
+
+  it('accepts calls to a trunk that is down as soon as it has another address or no health checks', async () => {
+    const { watch, sip } = await startedWatch();
+    sip.onProbe = () => false;
+    await watch.probeAll();
+    await watch.probeAll();
+    expect(watch.isDown(await trunk())).toBe(true);
+    const gateway = { sipUri: 'sip:one.example', transport: null, priority: 0, weight: 1 };
+    for (const patch of [{ sipUri: 'sip:two.example' }, { gateways: [gateway] }, { healthMode: 'none' }] as const) {
+      expect(watch.isDown({ ...(await trunk()), ...patch })).toBe(false);
+    }
   });
 
   it('probes at once when a carrier that answers OPTIONS ignores a call', async () => {
     const { watch, sip } = await startedWatch();
     sip.onProbe = () => false;
-    watch.dialing(await trunk())[0]!.onSign({ type: 'unanswered', reason: 'transport_error' });
-    expect(watch.isDown(caller.trunkId)).toBe(false);
-    await eventually(() => expect(watch.isDown(caller.trunkId)).toBe(true));
+    const row = await trunk();
+    watch.dialing(row)[0]!.onSign({ type: 'unanswered', reason: 'transport_error' });
+    expect(watch.isDown(row)).toBe(false);
+    await eventually(async () => expect(watch.isDown(await trunk())).toBe(true));
     expect(sip.probed).toHaveLength(2);
   });
 
@@ -237,7 +250,7 @@ describe('trunk watch', () => {
       watch.dialing(await trunk())[0]!.onSign({ type: 'unanswered', reason: 'no_response' });
     }
     await eventually(() => expect(sip.probed.length).toBeGreaterThan(1));
-    expect(watch.isDown(caller.trunkId)).toBe(false);
+    expect(watch.isDown(await trunk())).toBe(false);
   });
 
   it('neither probes nor blocks with the mode none, and still shows the results of calls', async () => {
@@ -251,7 +264,7 @@ describe('trunk watch', () => {
     await eventually(async () =>
       expect(await trunk()).toMatchObject({ reachability: 'down', reachabilityReason: 'transport_error' }),
     );
-    expect(watch.isDown(caller.trunkId)).toBe(false);
+    expect(watch.isDown(await trunk())).toBe(false);
   });
 
   it('probes each trunk at its own interval', async () => {
@@ -361,7 +374,7 @@ describe('trunk watch', () => {
       expect(await webhookEvents()).toEqual([]);
       sip.onProbe = () => false;
       for (let round = 0; round < 2; round += 1) await watch.probeAll();
-      expect(watch.isDown(caller.trunkId)).toBe(true);
+      expect(watch.isDown(await trunk())).toBe(true);
       expect(await webhookEvents()).toMatchObject([{ event: 'trunk.down' }]);
     });
 
@@ -426,7 +439,7 @@ describe('trunk watch', () => {
         { sipUri: 'sip:one.example', transport: 'udp', at: expect.any(Date), ...silent },
       ]);
       await watch.probe(caller.trunkId);
-      expect(watch.isDown(caller.trunkId)).toBe(true);
+      expect(watch.isDown(await trunk())).toBe(true);
       sip.onProbe = () => true;
       expect(await watch.probe(caller.trunkId)).toMatchObject([{ sipStatus: 200, roundTripMs: 1, silence: null }]);
       expect(await recentProbesOf(database.sql, caller.trunkId)).toMatchObject([
@@ -490,8 +503,8 @@ describe('trunk watch', () => {
   });
 });
 
-function trunk() {
-  return getTrunkById(database.sql, caller.trunkId).then((row) => row!);
+function trunk(id = caller.trunkId) {
+  return getTrunkById(database.sql, id).then((row) => row!);
 }
 
 async function webhookEvents(): Promise<unknown[]> {

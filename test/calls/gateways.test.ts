@@ -65,6 +65,23 @@ describe('trunk with two gateways', () => {
   });
 });
 
+describe('trunk that is down', () => {
+  it('places calls at once when its address is corrected', async () => {
+    await using platform = await startPlatform();
+    await platform.parties();
+    const path = `/dialer/trunks/${platform.trunkId}`;
+    // Nothing listens at port 9.
+    await platform.ask('PATCH', path, { sip_uri: 'sip:127.0.0.1:9' });
+    for (let round = 0; round < 2; round++) await platform.tandem.probeTrunks();
+    const call = { agent_number: AGENT, customer_number: CUSTOMER };
+    const refused = await platform.ask('POST', '/dialer/click2call', call);
+    expect(refused.body.code).toBe('CARRIER_LINE_DOWN');
+    await platform.ask('PATCH', path, { sip_uri: platform.carrier.sipUri });
+    const { call_id } = await platform.place();
+    await platform.until(call_id, 'call.bridged');
+  });
+});
+
 describe('trunk whose carrier uses SRV records', () => {
   it('calls the first responding server', async () => {
     const second = await startLoopbackCarrier({ recordRoute: true, domain: 'carrier.example' });
