@@ -114,6 +114,21 @@ const CAUSE_OF_Q850: Readonly<Record<number, HangupCause>> = {
   127: 'INTERWORKING',
 };
 
+/** Codes that we never send, by the status of RFC 3398 §7.2.4.1 or the class of Q.850. */
+const CAUSE_OF_RECEIVED_Q850: Readonly<Record<number, HangupCause>> = {
+  44: 'SWITCH_CONGESTION',
+  47: 'SWITCH_CONGESTION',
+  50: 'FACILITY_REJECTED',
+  52: 'CALL_REJECTED',
+  54: 'CALL_REJECTED',
+  55: 'CALL_REJECTED',
+  57: 'CALL_REJECTED',
+  63: 'NORMAL_TEMPORARY_FAILURE',
+  69: 'FACILITY_REJECTED',
+  70: 'BEARERCAPABILITY_NOTIMPL',
+  111: 'INTERWORKING',
+};
+
 /** Causes with several codes use their canonical one: 3, 18 and 42. */
 const Q850_OF_CAUSE: ReadonlyMap<HangupCause, number> = new Map([
   ...Object.entries(CAUSE_OF_Q850).map(([code, cause]): [HangupCause, number] => [cause, Number(code)]),
@@ -126,6 +141,8 @@ const Q850_OF_CAUSE: ReadonlyMap<HangupCause, number> = new Map([
  */
 function causeOfReason(reason: string | undefined): HangupCause | null {
   if (reason === undefined) return null;
-  const code = /(?:^|,)\s*Q\.850\s*;(?:[^,"]|"[^"]*")*?\bcause\s*=\s*(\d{1,3})\b/i.exec(reason)?.[1];
-  return code === undefined ? null : (CAUSE_OF_Q850[Number(code)] ?? 'NORMAL_UNSPECIFIED');
+  const text = /(?:^|,)\s*Q\.850\s*;(?:[^,"]|"[^"]*")*?\bcause\s*=\s*(\d{1,3})\b/i.exec(reason)?.[1];
+  if (text === undefined) return null;
+  const code = Number(text);
+  return CAUSE_OF_Q850[code] ?? CAUSE_OF_RECEIVED_Q850[code] ?? 'NORMAL_UNSPECIFIED';
 }

@@ -42,6 +42,15 @@ describe('rejection cause', () => {
     expect(causeOfStatus(486, '')).toBe('USER_BUSY');
   });
 
+  test('maps Q.850 causes that are never sent to the closest one', () => {
+    expect(causeOfStatus(503, 'Q.850;cause=44')).toBe('SWITCH_CONGESTION');
+    expect(causeOfStatus(503, 'Q.850;cause=47')).toBe('SWITCH_CONGESTION');
+    expect(causeOfStatus(480, 'Q.850;cause=63')).toBe('NORMAL_TEMPORARY_FAILURE');
+    expect(causeOfBye('Q.850;cause=57')).toBe('CALL_REJECTED');
+    expect(reasonHeaderOf('SWITCH_CONGESTION')).toBe('Q.850;cause=42;text="SWITCH_CONGESTION"');
+    expect(reasonHeaderOf('CALL_REJECTED')).toBe('Q.850;cause=21;text="CALL_REJECTED"');
+  });
+
   test('maps an unknown Q.850 cause to unspecified', () => {
     expect(causeOfStatus(486, 'Q.850;cause=99')).toBe('NORMAL_UNSPECIFIED');
   });
