@@ -57,7 +57,9 @@ export const legMachine = setup({
           kind: 'no-answer',
           sipStatus: null,
           hangupCause: 'NO_ANSWER',
-          detail: `rang for ${context.ringTimeoutMs / 1000} s without an answer`,
+          detail: context.rang
+            ? `rang for ${context.ringTimeoutMs / 1000} s without an answer`
+            : `did not ring within ${context.ringTimeoutMs / 1000} s`,
         },
       }),
     ),

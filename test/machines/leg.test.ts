@@ -156,6 +156,18 @@ describe('leg', () => {
     expect(leg.state()).toBe('abandoned');
   });
 
+  it('states in the ring timeout whether the peer rang', () => {
+    const details = [startLeg(), startLeg()].map((leg, index) => {
+      if (index === 0) leg.take('ringing');
+      leg.clock.increment(RING_TIMEOUT_MS);
+      return leg.reports.at(-1);
+    });
+    expect(details).toMatchObject([
+      { ending: { kind: 'no-answer', detail: 'rang for 30 s without an answer' } },
+      { ending: { kind: 'no-answer', detail: 'did not ring within 30 s' } },
+    ]);
+  });
+
   it('stops the ring timeout when answered', () => {
     const leg = startLeg();
     leg.take('answered');
