@@ -63,6 +63,19 @@ export class LegCredentials {
     return this.#headers(uri);
   }
 
+  /** How this final status concerns the account of the trunk; null if it does not. */
+  refusalBy(status: number): string | null {
+    const { username, password } = this.#trunk;
+    const hasAccount = username !== null && password !== null;
+    const hasAnswered = hasAccount && this.#answered.size > 0;
+    if (status === 403 && hasAnswered) return 'the carrier refused the username or password of the trunk, or this call';
+    if (!isChallenge(status)) return null;
+    if (hasAnswered) return 'the carrier refused the username or password of the trunk';
+    return hasAccount
+      ? 'the carrier requires an authentication that Tandem does not support'
+      : 'the carrier requires a username and password, which the trunk does not have';
+  }
+
   #headers(uri: string): Record<string, string> {
     const { username, password } = this.#trunk;
     if (username === null || password === null) return {};

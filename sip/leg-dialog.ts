@@ -368,10 +368,10 @@ export class SipLeg implements LegDialog {
     if (this.#phase === 'cancelling') {
       const isCancelled = response.status === 487 || isChallenge(response.status);
       if (isCancelled) this.#cancelled();
-      else this.#refuse(outcomeOfResponse(response));
+      else this.#refuse(outcomeOfResponse(response, this.#inviteCredentials));
       return;
     }
-    if (this.#phase === 'inviting') this.#refuse(outcomeOfResponse(response));
+    if (this.#phase === 'inviting') this.#refuse(outcomeOfResponse(response, this.#inviteCredentials));
   }
 
   /** Headers that another INVITE needs to succeed; null if none would help. */

@@ -1,14 +1,25 @@
 import type { LegEvent } from '../machines/events.ts';
 import { causeOfStatus } from './failure-cause.ts';
+import type { LegCredentials } from './leg-credentials.ts';
 import { SipError } from './sip-error.ts';
 import type { SrfResponse } from './srf-types.ts';
 
 export type RefusedOutcome = Omit<Extract<LegEvent, { type: 'leg.refused' }>, 'type'>;
 
-export function outcomeOfResponse(response: SrfResponse): RefusedOutcome {
-  const hangupCause = causeOfStatus(response.status, response.get('Reason'));
-  return { sipStatus: response.status, hangupCause, detail: printable(response.reason) };
+/** @param credentials with which our INVITE was sent. */
+export function outcomeOfResponse(
+  response: SrfResponse,
+  credentials: Pick<LegCredentials, 'refusalBy'>,
+): RefusedOutcome {
+  const { status } = response;
+  const hangupCause = causeOfStatus(status, response.get('Reason'));
+  const reason = printable(response.reason);
+  const explanation = status < 400 ? REDIRECTED : credentials.refusalBy(status);
+  const detail = explanation === null ? reason : `${explanation} (${`${status} ${reason}`.trim()})`;
+  return { sipStatus: status, hangupCause, detail };
 }
+
+const REDIRECTED = 'the carrier redirected the call to another address, which Tandem does not follow';
 
 /** Outcome of an INVITE that could not be built. */
 export function outcomeOfError(error: unknown): RefusedOutcome {

@@ -328,7 +328,10 @@ describe('trunk authentication', () => {
     const dialed = dialLeg(network.gateway, {
       trunk: trunkOf(carrier.sipUri, { username: 'tandem', password: 'wrong' }),
     });
-    expect(await dialed.over()).toMatchObject({ type: 'leg.refused', sipStatus: 401, hangupCause: 'CALL_REJECTED' });
+    expect(await dialed.over()).toEqual({
+      ...{ type: 'leg.refused', sipStatus: 401, hangupCause: 'CALL_REJECTED' },
+      detail: 'the carrier refused the username or password of the trunk (401 From the carrier)',
+    });
     expect(carrier.transactions('INVITE')).toBe(2);
   });
 
@@ -336,7 +339,25 @@ describe('trunk authentication', () => {
     const auth = { username: 'tandem', password: 's3cret', realm: 'carrier', challenge: 407 } as const;
     const carrier = await network.carrier({ auth });
     const dialed = dialLeg(network.gateway, { trunk: trunkOf(carrier.sipUri) });
-    expect(await dialed.over()).toMatchObject({ type: 'leg.refused', sipStatus: 407 });
+    expect(await dialed.over()).toMatchObject({
+      ...{ type: 'leg.refused', sipStatus: 407 },
+      detail: 'the carrier requires a username and password, which the trunk does not have (407 From the carrier)',
+    });
+  });
+
+  test('explains a 403 that may concern the account', async () => {
+    const auth = { username: 'tandem', password: 's3cret', realm: 'carrier', challenge: 401 } as const;
+    const challenging = await network.carrier({ auth });
+    const open = await network.carrier({});
+    for (const carrier of [challenging, open]) carrier.failures.set(CUSTOMER_NUMBER, 403);
+    const details = [challenging, open].map(async ({ sipUri }) => {
+      const dialed = dialLeg(network.gateway, { trunk: trunkOf(sipUri, auth) });
+      return ((await dialed.over()) as { detail: string }).detail;
+    });
+    expect(await Promise.all(details)).toEqual([
+      'the carrier refused the username or password of the trunk, or this call (403 From the carrier)',
+      'From the carrier',
+    ]);
   });
 });
 

@@ -56,7 +56,13 @@ const EXPECTED: Record<CalledScenario, Expected> = {
   'fails-inside': refused(500, 'NORMAL_TEMPORARY_FAILURE'),
   'is-overloaded': refused(503, 'NORMAL_TEMPORARY_FAILURE'),
   'has-no-common-codec': refused(488, 'INCOMPATIBLE_DESTINATION'),
-  'redirects-elsewhere': { last: { type: 'leg.refused', sipStatus: 302 } },
+  'redirects-elsewhere': {
+    last: {
+      ...{ type: 'leg.refused', sipStatus: 302 },
+      detail:
+        'the carrier redirected the call to another address, which Tandem does not follow (302 Moved Temporarily)',
+    },
+  },
   'refuses-with-a-q850-cause': refused(480, 'UNALLOCATED_NUMBER'),
   'challenges-and-answers': hungUp,
   'challenges-for-ever': refused(401, 'CALL_REJECTED'),
