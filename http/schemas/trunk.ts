@@ -498,9 +498,10 @@ function presentGateway(row: TrunkRow, gateway: Gateway) {
 }
 
 function presentRegistration(row: TrunkRow) {
-  if (!row.registrationState) return null;
+  const isDue = row.register && row.status === 'active';
+  if (!row.registrationState && !isDue) return null;
   return {
-    state: row.registrationState,
+    state: row.registrationState ?? 'registering',
     registered_at: row.registeredAt?.toISOString() ?? null,
     expires_at: row.registrationExpiresAt?.toISOString() ?? null,
     last_error: row.registrationError ?? null,

@@ -539,7 +539,10 @@ describe('trunks', () => {
     const refused = await fixture.call('PATCH', url, { as: member, body: { register: true } });
     expect([refused.status, refused.body.code]).toEqual([400, 'VALIDATION_FAILED']);
     expect(refused.body.details).toEqual([{ path: 'username', message: 'must be set to register with the carrier' }]);
-    await fixture.call('PATCH', url, { as: member, body: { register: true, username: 'tandem' } });
+    const changed = await fixture.call('PATCH', url, { as: member, body: { register: true, username: 'tandem' } });
+    expect(changed.body.data.registration).toEqual({
+      ...{ state: 'registering', registered_at: null, expires_at: null, last_error: null },
+    });
     const now = new Date('2026-01-31T09:30:00.000Z');
     await leaseRegistrations(fixture.sql, 'boot-1');
     const status = { state: 'registered', registeredAt: now, expiresAt: now, lastError: '503 Busy' } as const;
