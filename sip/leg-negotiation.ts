@@ -4,11 +4,13 @@ import { LegKeys } from './leg-keys.ts';
 import { tagOf } from './message/index.ts';
 import {
   buildAnswer,
+  buildEmptyAnswer,
   buildOffer,
   type LocalSession,
   type ReadAnswer,
   type Reader,
   readAnswer,
+  readEmptyOffer,
   readOffer,
 } from './sdp.ts';
 import { sdpOf } from './sdp-body.ts';
@@ -100,6 +102,11 @@ export class LegNegotiation {
       return null;
     }
     try {
+      if (this.remote !== null) {
+        const streams = readEmptyOffer(sdp);
+        if (streams !== null)
+          return this.#takeEmptyOffer(this.remote, streams, (body) => reply.send(200, sdpBody(body, headers)));
+      }
       const offer = readOffer(
         sdp,
         this.#reader((values) => this.#keys.readOffer(values)),
@@ -118,6 +125,19 @@ export class LegNegotiation {
       reply.send(488, {});
       return null;
     }
+  }
+
+  /** Silences both directions until the peer offers audio again. Keys and address stay. */
+  #takeEmptyOffer(
+    remote: RemoteMedia,
+    streams: NonNullable<LocalSession['streams']>,
+    answer: (sdp: string) => void,
+  ): RemoteMedia {
+    this.#local.sessionVersion++;
+    answer(buildEmptyAnswer(this.#local, streams));
+    this.#local.streams = streams;
+    this.remote = { ...remote, direction: 'inactive' };
+    return this.remote;
   }
 
   /** Applies the ACK of a 200 with our offer. Null without an answer. */

@@ -113,6 +113,22 @@ export function readOffer(sdp: string, local: Reader): ReadOffer {
 }
 
 /**
+ * Parses an offer that leaves no stream: the peer has removed its audio, which some peers do to hold a call
+ * (RFC 3264 §8.2). Null for any other offer.
+ * @throws SipError `sdp.unreadable`
+ */
+export function readEmptyOffer(sdp: string): NonNullable<LocalSession['streams']> | null {
+  const { media } = parseSession(sdp);
+  const audioIndex = media.findIndex(({ type }) => type === 'audio');
+  return audioIndex >= 0 && media.every(({ port }) => port === 0) ? { media, audioIndex } : null;
+}
+
+/** The SDP text that answers it. */
+export function buildEmptyAnswer(local: LocalSession, { media }: NonNullable<LocalSession['streams']>): string {
+  return write(sessionOf(local, media.map(refused)));
+}
+
+/**
  * The SDP text that answers an offer: the same streams in the same order, all but the audio rejected (RFC 3264 §6).
  * Accepts comfort noise and Opus DTX as we would offer them.
  * @param crypto our line, unless media is plain.

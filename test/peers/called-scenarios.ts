@@ -15,6 +15,8 @@ import {
 
 /** Scenarios with sipp as the called party, named after their case. */
 
+/** Removes the audio stream (RFC 3264 section 8.2). */
+const WITHOUT_AUDIO = sdpOf({ version: 2 }).map((line) => line.replace('[rtpstream_audio_port]', '0'));
 const answer = respondInvite(200, 'OK', { sdp: PCMU_SDP });
 const answered = [receiveInvite(), answer, receive('ACK')];
 const hangsUp = (sequence = 1, headers: readonly string[] = []) => [
@@ -182,6 +184,12 @@ export const CALLED_SCENARIOS = {
     ...answered,
     ...reinvites(1, sdpOf({ formats: '0', attributes: [], version: 2, address: '0.0.0.0' })),
     ...hangsUp(2),
+  ],
+  'holds-with-port-zero': [
+    ...answered,
+    ...reinvites(1, WITHOUT_AUDIO),
+    ...reinvites(2, sdpOf({ version: 3 })),
+    ...hangsUp(3),
   ],
   'offers-an-unknown-codec-later': [
     ...answered,

@@ -24,6 +24,25 @@ test('a later offer lists all streams of the peer in their order (RFC 3264 secti
   expect(streams).toEqual(['m=video 0 RTP/AVP 96', 'm=audio 40000 RTP/AVP 0 8 101']);
 });
 
+test('an offer that removes the audio is accepted, and a later one of ours offers it again', () => {
+  const negotiation = new LegNegotiation({ localMedia: MEDIA, trunk: trunkOf('sip:192.0.2.7') }, () => false);
+  const sent: string[] = [];
+  const reply = {
+    send(status: number, { body = '' }: { body?: string }) {
+      sent.push([status, ...(body.match(/^m=.*$/gm) ?? [])].join(' '));
+    },
+  };
+  const take = (body: string) =>
+    negotiation.takeRequest(partial<SrfReceivedRequest>({ method: 'INVITE', body, get: () => undefined }), reply, {});
+  expect(take(mediaAt(0))).toBeNull();
+  take(mediaAt(5004));
+  expect(take(mediaAt(0))).toMatchObject({ rtpPort: 5004, direction: 'inactive' });
+  expect(take(`${mediaAt(0)}m=image 6000 udptl t38\r\n`)).toBeNull();
+  expect(sent).toEqual(['488', '200 m=audio 40000 RTP/AVP 0', '200 m=audio 0 RTP/AVP 0', '488']);
+  expect(negotiation.offerAgain()).toContain('m=audio 40000 RTP/AVP 0 8 101');
+  expect(take(mediaAt(7004))).toMatchObject({ rtpPort: 7004, direction: 'sendrecv' });
+});
+
 const MEDIA = { host: '192.0.2.1', rtpPort: 40_000 };
 const mediaAt = (port: number) =>
   `v=0\r\no=- 1 1 IN IP4 192.0.2.7\r\ns=-\r\nc=IN IP4 192.0.2.7\r\nt=0 0\r\nm=audio ${port} RTP/AVP 0\r\n`;

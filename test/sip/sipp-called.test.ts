@@ -77,6 +77,7 @@ const EXPECTED: Record<CalledScenario, Expected> = {
   'holds-and-resumes': { ...left, events: ['leg.answered', 'leg.media', 'leg.media', 'leg.ended'] },
   'holds-with-inactive': { ...left, events: ['leg.answered', 'leg.media', 'leg.ended'] },
   'holds-with-a-null-address': { ...left, events: ['leg.answered', 'leg.media', 'leg.ended'] },
+  'holds-with-port-zero': { ...left, events: ['leg.answered', 'leg.media', 'leg.media', 'leg.ended'] },
   'offers-an-unknown-codec-later': { ...left, events: ['leg.answered', 'leg.ended'] },
   'reinvites-without-offer': {
     last: ENDED_BY_US,
