@@ -8103,7 +8103,7 @@ export interface operations {
                 /** @description Only calls created at or after this time. ISO 8601. */
                 from?: string;
                 /**
-                 * @description Only calls with this hangup cause, such as `USER_BUSY`.
+                 * @description Hangup cause of the calls, such as `USER_BUSY`.
                  * @example USER_BUSY
                  */
                 hangup_cause?: string;
@@ -8127,7 +8127,7 @@ export interface operations {
                 /** @description Only calls with this reference_id. */
                 reference_id?: string;
                 /**
-                 * @description Only calls in one of these states, separated by commas: pending, initiated, bridged, completed, failed, rejected, unknown.
+                 * @description States of the calls, separated by commas: pending, initiated, bridged, completed, failed, rejected, unknown.
                  * @example completed,failed
                  */
                 state?: string;
@@ -13770,7 +13770,7 @@ export interface operations {
                 /** @description Only calls created at or after this time. ISO 8601. */
                 from?: string;
                 /**
-                 * @description Only calls with this hangup cause, such as `USER_BUSY`.
+                 * @description Hangup cause of the calls, such as `USER_BUSY`.
                  * @example USER_BUSY
                  */
                 hangup_cause?: string;
@@ -13790,7 +13790,7 @@ export interface operations {
                 /** @description Only calls with this reference_id. */
                 reference_id?: string;
                 /**
-                 * @description Only calls in one of these states, separated by commas: pending, initiated, bridged, completed, failed, rejected, unknown.
+                 * @description States of the calls, separated by commas: pending, initiated, bridged, completed, failed, rejected, unknown.
                  * @example completed,failed
                  */
                 state?: string;

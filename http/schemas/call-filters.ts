@@ -16,7 +16,7 @@ export const CALL_FILTERS = {
     Type.String({
       pattern: `^(?:${STATE})(?:,(?:${STATE}))*$`,
       maxLength: 200,
-      description: `Only calls in one of these states, separated by commas: ${CALL_STATES.join(', ')}.`,
+      description: `States of the calls, separated by commas: ${CALL_STATES.join(', ')}.`,
       examples: ['completed,failed'],
     }),
   ),
@@ -25,7 +25,7 @@ export const CALL_FILTERS = {
   hangup_cause: Type.Optional(
     Type.String({
       pattern: '^[A-Z0-9_]{1,64}$',
-      description: 'Only calls with this hangup cause, such as `USER_BUSY`.',
+      description: 'Hangup cause of the calls, such as `USER_BUSY`.',
       examples: ['USER_BUSY'],
     }),
   ),

@@ -137,6 +137,13 @@ describe('filters of the list of calls', () => {
       expect([status, body.code, body.details[0].path]).toEqual([400, 'VALIDATION_FAILED', query.split('=')[0]]);
     }
   });
+
+  it('names the states when it rejects another', async () => {
+    const { body } = await fixture.call('GET', '/dialer/click2call?state=ringing', { as: member });
+    expect(body.message).toBe(
+      'state is invalid. Expected: States of the calls, separated by commas: pending, initiated, bridged, completed, failed, rejected, unknown.',
+    );
+  });
 });
 
 describe('export of calls', () => {
