@@ -105,7 +105,7 @@ export function apiClient({ url, apiKey }: { url: string; apiKey: string }): Api
       if (!response.ok || !response.body) {
         throw refusal(response, { answer: await readAnswer(response), request: `GET ${path}` });
       }
-      for await (const data of eventData(unbroken(response.body))) yield JSON.parse(data) as CallEvent;
+      for await (const data of eventData(unbroken(response.body, url))) yield JSON.parse(data) as CallEvent;
     },
     async *lines<T>(path: string, body: unknown) {
       for await (const line of separated(await postForStream(path, body), '\n')) yield JSON.parse(line) as T;
@@ -115,25 +115,12 @@ export function apiClient({ url, apiKey }: { url: string; apiKey: string }): Api
         if (data === '[DONE]') return;
         yield JSON.parse(data) as T;
       }
-      throw brokenOff();
+      throw brokenOff(url);
     },
   };
 
-  function brokenOff(cause?: unknown): ApiError {
-    return new ApiError('BROKEN_OFF', `the answer of ${url} was broken off: try again.`, { cause });
-  }
-
   function refuseBroken(cause: unknown): never {
-    throw brokenOff(cause);
-  }
-
-  /** @throws ApiError BROKEN_OFF if the connection is lost */
-  async function* unbroken(body: ReadableStream<Uint8Array<ArrayBuffer>>): Body {
-    try {
-      yield* body;
-    } catch (error) {
-      throw brokenOff(error);
-    }
+    throw brokenOff(url, cause);
   }
 
   async function postForStream(path: string, body: unknown): Promise<Body> {
@@ -142,12 +129,25 @@ export function apiClient({ url, apiKey }: { url: string; apiKey: string }): Api
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(body),
     });
-    if (response.ok && response.body) return unbroken(response.body);
+    if (response.ok && response.body) return unbroken(response.body, url);
     throw refusal(response, { answer: await readAnswer(response), request: `POST ${path}` });
   }
 }
 
 type Body = AsyncGenerator<Uint8Array<ArrayBuffer>>;
+
+/** @throws ApiError BROKEN_OFF if the connection is lost */
+export async function* unbroken(body: ReadableStream<Uint8Array<ArrayBuffer>>, url: string): Body {
+  try {
+    yield* body;
+  } catch (error) {
+    throw brokenOff(url, error);
+  }
+}
+
+function brokenOff(url: string, cause?: unknown): ApiError {
+  return new ApiError('BROKEN_OFF', `the answer of ${new URL(url).origin} was broken off: try again.`, { cause });
+}
 
 async function* eventData(body: Body): AsyncGenerator<string> {
   for await (const block of separated(body, '\n\n')) {

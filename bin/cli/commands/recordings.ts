@@ -1,10 +1,10 @@
 import { createWriteStream } from 'node:fs';
-import { Readable } from 'node:stream';
+import { realpath, rename, rm, stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { replaceFetchTransport } from '../../../runtime/fetch-transport.ts';
 import { API_OPTIONS, openApi } from '../api-access.ts';
-import { type Api, ApiError } from '../api-client.ts';
+import { type Api, ApiError, unbroken } from '../api-client.ts';
 import { type Command, CommandError, defineAction, notWritten, UsageError } from '../command.ts';
 import { pathIn } from '../host.ts';
 import { switchOf } from '../option-values.ts';
@@ -126,9 +126,24 @@ async function save(url: string, { file, path }: { file: string; path: string })
   if (!response.ok || response.body === null) {
     throw new CommandError('NOT_DOWNLOADED', `${new URL(url).origin} answered ${response.status}. Try again.`);
   }
-  await pipeline(Readable.fromWeb(response.body), createWriteStream(path)).catch((cause: unknown) => {
-    throw notWritten(file, cause);
+  await writeWhole(path, unbroken(response.body, url)).catch((cause: unknown) => {
+    throw cause instanceof ApiError ? cause : notWritten(file, cause);
   });
+}
+
+/** Writes a file that gets its name when it is complete. Writes straight to a device or pipe. */
+async function writeWhole(path: string, bytes: AsyncIterable<Uint8Array>): Promise<void> {
+  const earlier = await stat(path).catch(() => null);
+  if (earlier !== null && !earlier.isFile()) return await pipeline(bytes, createWriteStream(path));
+  const target = earlier === null ? path : await realpath(path);
+  const draft = `${target}.partial`;
+  try {
+    await pipeline(bytes, createWriteStream(draft, { mode: earlier?.mode }));
+    await rename(draft, target);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
 }
 
 function describe(recording: Recording): string {
