@@ -17,6 +17,7 @@ import { awaitWords, talkProgress } from './awaiting-words.ts';
 import { type ReceivedCallback, startCallbackReceiver } from './callback-receiver.ts';
 import { type Conversation, conversationOf, withFarewell } from './conversation.ts';
 import { curlOf } from './curl.ts';
+import { keepCalling } from './keep-calling.ts';
 import { FOREIGN_LIKENESS, likenessOf, SAME_LIKENESS, wordsUnderstood } from './likeness.ts';
 import { checkRemembered } from './remembered.ts';
 import { openScreen, type Screen } from './screen.ts';
@@ -403,18 +404,17 @@ async function keepUp(screen: Screen, { tandem, town, api, apiKey, consoleUrl }:
   screen.line(`API key  ${apiKey}`);
   screen.line('Place more calls with the curl above, each with a new reference_id. Ctrl-C ends.');
   town.repeatSpeech();
-  try {
-    for (;;) {
+  await keepCalling({
+    async oneCall() {
       const { call } = await api.post<{ call: PublicCall }>('/dialer/click2call', {
         ...{ agent_number: NUMBERS.agent, customer_number: NUMBERS.customer, did: DIDS[1] },
         ...{ record: true, transcribe: true, metadata: { ticket: 4711 } },
       });
       for await (const _event of api.events(call.call_id));
-      await sleep(BETWEEN_CALLS_MS);
-    }
-  } catch (error) {
-    screen.line(`No more calls are placed: ${(error as Error).message}`);
-  }
+    },
+    pause: () => sleep(BETWEEN_CALLS_MS),
+    onRefusal: ({ message }) => screen.progress(`The next call is tried again in a moment: ${message}`),
+  }).catch((error: Error) => screen.line(`No more calls are placed: ${error.message}`));
   await new Promise(() => {});
 }
 
