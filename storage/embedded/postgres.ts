@@ -145,14 +145,15 @@ async function initialise(
   );
   if (code === 0) await rename(target, cluster.directory);
   await rm(draft, { recursive: true, force: true });
-  if (code !== 0) throw unavailable(`The embedded Postgres cannot be initialised: ${lastLine(output)}`);
+  if (code !== 0)
+    throw unavailable(`The embedded Postgres cannot be initialised: ${complaintIn(output.trim().split('\n'))}`);
 }
 
 async function startServer(
   cluster: Cluster,
   { logger, settings }: EmbeddedPostgresOptions,
 ): Promise<{ server: KeptProcess; url: string }> {
-  let complaint = 'it did not say why';
+  let complaint = '';
   let canUseSocket = true;
   for (let attempt = 1; attempt <= START_ATTEMPTS; attempt += 1) {
     const address = (canUseSocket && (await freeSocket(cluster.directory))) || (await freeAddress());
@@ -178,7 +179,7 @@ async function startServer(
       }
       return { server, url: databaseUrl(address, { user: APPLICATION, password: cluster.password }) };
     }
-    complaint = lines.find((line) => line.includes('FATAL:')) ?? lines.at(-1) ?? complaint;
+    complaint = complaintIn(lines);
     // Some network file systems and mounts of containers have no sockets.
     const isSocketRefused = lines.some((line) => line.includes('Unix-domain socket'));
     if (isSocketRefused) canUseSocket = false;
@@ -187,7 +188,7 @@ async function startServer(
     if (!isSocketRefused && !isTemporary) break;
     await delay(100 * attempt);
   }
-  throw unavailable(`The embedded Postgres did not start: ${complaint.replace(/^.*FATAL:\s+/, '')}`);
+  throw unavailable(`The embedded Postgres did not start: ${complaint}`);
 }
 
 /** Null if `socketIn` is. Removes files of an earlier socket. */
@@ -313,9 +314,13 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
-function lastLine(text: string): string {
-  return text.trim().split('\n').at(-1) ?? 'no output';
+/** The first line that says what is wrong. The last lines of initdb are about its clean-up. */
+function complaintIn(lines: readonly string[]): string {
+  const line = lines.find((each) => COMPLAINT.test(each)) ?? lines.at(-1);
+  return line?.replace(COMPLAINT, '') || 'it did not say why';
 }
+
+const COMPLAINT = /^.*(FATAL|PANIC|error):\s+/;
 
 function unavailable(message: string): TandemError {
   return new TandemError('STORAGE_UNAVAILABLE', message);

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, copyFile, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,6 +13,8 @@ import { runningDatabaseUrl } from '../../storage/embedded/running.ts';
 import { eventually } from '../eventually.ts';
 
 const isRoot = process.getuid?.() === 0;
+/** Only root can mount a file system. */
+const canMount = spawnSync('unshare', ['--mount', 'mount', '-t', 'tmpfs', 'tmpfs', tmpdir()]).status === 0;
 const OWNER = path.join(import.meta.dirname, 'embedded-owner.ts');
 
 describe('embedded Postgres', () => {
@@ -203,6 +205,21 @@ describe('embedded Postgres', () => {
     await rm(path.join(dataDir, 'postgres.password'));
     await expect(startEmbeddedPostgres({ dataDir })).rejects.toThrow(/postgres\.password is missing/);
   });
+
+  it.skipIf(!canMount)(
+    'names a full disk when it cannot initialise (requires root, to mount a small one)',
+    async () => {
+      const disk = path.join(dataDir, 'disk');
+      await mkdir(disk);
+      expect(spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=10m', 'tmpfs', disk]).status).toBe(0);
+      try {
+        const starting = startEmbeddedPostgres({ dataDir: disk });
+        await expect(starting).rejects.toThrow(/cannot be initialised: could not write .*: No space left on device$/);
+      } finally {
+        spawnSync('umount', [disk]);
+      }
+    },
+  );
 
   describe.skipIf(!isRoot)('started by root', () => {
     it('finds programs in a directory that only root may enter', async () => {
