@@ -18,6 +18,7 @@ import { checkObjects } from './objects.ts';
 import { checkRunningRecognition } from './recognition.ts';
 import { checkRuntime, checkTools } from './runtime.ts';
 import { checkSipTls } from './sip-tls.ts';
+import { checkStoredSecrets } from './stored-secrets.ts';
 import { checkRunningSynthesis } from './synthesis.ts';
 import { checkTrunks } from './trunks.ts';
 import { checkWebRtc } from './webrtc.ts';
@@ -42,6 +43,7 @@ export async function diagnoseRunning(config: Config, parts: RunningParts): Prom
     ['data folder', () => checkDataFolder(config)],
     ['objects', () => checkObjects(config)],
     ['database', () => describeServer(sql)],
+    ['stored secrets', () => checkStoredSecrets(config, sql)],
     ['memory index', () => checkMemoryIndex(config, sql)],
     ['Redis', () => checkRedis(config)],
     ['clock', () => compareClock(sql)],

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -11,8 +11,13 @@ import type { Finding } from '../../diagnosis/finding.ts';
 import { checkMediaEncryption } from '../../diagnosis/media-encryption.ts';
 import { checkMemoryIndex } from '../../diagnosis/memory-index.ts';
 import { checkObjects } from '../../diagnosis/objects.ts';
+import { checkStoredSecrets } from '../../diagnosis/stored-secrets.ts';
 import { checkTrunks } from '../../diagnosis/trunks.ts';
 import type { Sql } from '../../storage/database.ts';
+import { createWebhook } from '../../storage/queries/webhooks.ts';
+import { trunkPasswordContext, webhookSecretContext } from '../../storage/secret-contexts.ts';
+import { createSecretBox } from '../../storage/secrets.ts';
+import { seedCaller } from '../actors/seeds.ts';
 import { fakeSql } from '../storage/fake-sql.ts';
 import { hasPgvector } from '../storage/pgvector.ts';
 import { hasS3Server, startS3Server } from '../storage/s3/s3-server.ts';
@@ -233,6 +238,40 @@ describe('doctor on the database', () => {
       message: expect.stringContaining('readable in SIP over UDP'),
     });
     expect(found['media encryption of carrier optional']?.status).toBe('ok');
+  });
+});
+
+describe('doctor on stored secrets', () => {
+  it('fails if another key encrypted some, and names the remedy', async () => {
+    await using database = await createTestDatabase();
+    const { sql } = database;
+    const [old, present] = [randomBytes(32), randomBytes(32)];
+    const check = (...[key, ...previous]: Buffer[]) =>
+      examination.findings(withDatabase(checkStoredSecrets), {
+        DATABASE_URL: database.url,
+        TANDEM_SECRET_KEY: key!.toString('base64'),
+        TANDEM_SECRET_KEY_PREVIOUS: previous.map((each) => each.toString('base64')).join(),
+      });
+    expect(await check(present)).toEqual({});
+    const { workspaceId, did } = await seedCaller(sql);
+    const [oldBox, box] = [createSecretBox(old), createSecretBox(present)];
+    const sealed = oldBox.seal('secret', trunkPasswordContext('t')).toString('base64');
+    await sql`update numbers set inbound = jsonb_build_object('secretSealed', ${sealed}::text) where e164 = ${did}`;
+    await sql`update trunks set username = 'u', password_encrypted = ${box.seal('secret', trunkPasswordContext('t'))}`;
+    const webhook = { url: 'https://hooks.example.com/', events: ['voice.ready' as const], now: new Date() };
+    const secretEncrypted = oldBox.seal('secret', webhookSecretContext('w'));
+    await createWebhook(sql, { ...webhook, id: randomUUID(), secretEncrypted, workspaceId });
+    expect((await check(present))['stored secrets']).toMatchObject({
+      status: 'fail',
+      message: expect.stringMatching(/^Another key encrypted 2 of 3 /),
+      advice: expect.stringContaining('TANDEM_SECRET_KEY_PREVIOUS'),
+    });
+    expect((await check(present, old))['stored secrets']).toMatchObject({
+      status: 'ok',
+      message: 'the key decrypts all 3',
+    });
+    await sql`update webhook_subscriptions set deleted_at = now()`;
+    expect((await check(present))['stored secrets']?.message).toMatch(/^Another key encrypted 1 of 2 /);
   });
 });
 

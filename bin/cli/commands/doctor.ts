@@ -14,6 +14,7 @@ import { checkObjects } from '../../../diagnosis/objects.ts';
 import { checkRecognition } from '../../../diagnosis/recognition.ts';
 import { checkRuntime, checkTools } from '../../../diagnosis/runtime.ts';
 import { checkSipTls } from '../../../diagnosis/sip-tls.ts';
+import { checkStoredSecrets } from '../../../diagnosis/stored-secrets.ts';
 import { checkSynthesis } from '../../../diagnosis/synthesis.ts';
 import { checkTrunks } from '../../../diagnosis/trunks.ts';
 import { checkWebRtc } from '../../../diagnosis/webrtc.ts';
@@ -63,6 +64,7 @@ async function* examine({ host, terminal }: { host: CommandHost; terminal: Termi
   const { findings, sql } = await checkDatabase(config);
   try {
     yield* findings;
+    yield* present(await checkStoredSecrets(config, sql));
     yield* present(await checkMemoryIndex(config, sql));
     yield* present(await checkRedis(config));
     yield await checkClock(sql);
