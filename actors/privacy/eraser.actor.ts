@@ -18,7 +18,7 @@ import {
   releaseErasure,
 } from '../../storage/queries/erasures.ts';
 import type { Logger } from '../logger.ts';
-import { audioKey, growingFile, keysOfRecording } from '../recordings/recording-names.ts';
+import { audioKey, growingFile, keysOfRecording, RECORDINGS_PREFIX } from '../recordings/recording-names.ts';
 import { ABANDONED_AFTER_MS, SETTLED_AFTER_MS } from '../recordings/retention.ts';
 import { startSweeper } from '../sweeper.ts';
 import type { Eraser } from './eraser.ts';
@@ -178,6 +178,11 @@ async function deleteFiles(
 ): Promise<void> {
   const forms = [true, false];
   const stored = objectKey === null ? forms.map((isSealed) => audioKey({ workspaceId, id, isSealed })) : [objectKey];
-  for (const key of stored.flatMap(keysOfRecording)) await objects.delete(key);
+  for (const key of stored.flatMap(keysOf)) await objects.delete(key);
   for (const isSealed of forms) await rm(growingFile(recordingsDir, { id, isSealed }), { force: true });
+}
+
+/** Voice samples and synthesised audio have one form. */
+function keysOf(objectKey: string): string[] {
+  return objectKey.startsWith(RECORDINGS_PREFIX) ? keysOfRecording(objectKey) : [objectKey];
 }

@@ -7,9 +7,12 @@ export function growingFile(recordingsDir: string, { id, isSealed }: { id: strin
   return join(recordingsDir, `${id}.wav${isSealed ? SEALED_EXTENSION : ''}`);
 }
 
+/** Start of the object keys of recordings. */
+export const RECORDINGS_PREFIX = 'recordings/';
+
 /** Object key of a recording's original audio. */
 export function audioKey(options: { workspaceId: string; id: string; isSealed: boolean }): string {
-  return `recordings/${options.workspaceId}/${options.id}.wav${options.isSealed ? SEALED_EXTENSION : ''}`;
+  return `${RECORDINGS_PREFIX}${options.workspaceId}/${options.id}.wav${options.isSealed ? SEALED_EXTENSION : ''}`;
 }
 
 /** Name that a file's encryption is bound to, from its key or path. */

@@ -46,7 +46,7 @@ export function expireAudio({
         try {
           // In this order, so that a crash in between leads to a second deletion.
           await objects.delete(audioKey);
-          await forgetTtsAudio(sql, id);
+          await forgetTtsAudio(sql, id, { node, now });
         } catch (error) {
           couldDeleteAll = false;
           logger.warn({ streamId: id, err: error }, 'expired audio could not be deleted');

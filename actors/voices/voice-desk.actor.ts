@@ -105,7 +105,7 @@ export function createVoiceDesk(options: VoiceDeskOptions): VoiceDesk {
   ): Promise<void> {
     try {
       for (const key of keys) await objects.delete(key);
-      if (ofNode === null || ownerNode === ofNode) await forgetFilesOfVoice(sql, voiceId);
+      if (ofNode === null || ownerNode === ofNode) await forgetFilesOfVoice(sql, voiceId, { node, now: now() });
     } catch (error) {
       logger.error({ voiceId, err: error }, 'files of a deleted voice will be removed at the next start');
     }

@@ -117,6 +117,7 @@ export async function completeErasure(tx: Tx, { id, now }: { id: string; now: Da
   return row ?? null;
 }
 
+/** Recording of a deleted call, or another deleted object that its owner may still have to upload. */
 export interface ErasedRecording {
   id: string;
   workspaceId: string;
@@ -163,6 +164,16 @@ export async function erasedRecordings(
     }
       ${afterId === null ? sql`` : sql`and id > ${afterId}`}
     order by id limit ${limit}`;
+}
+
+/** Records objects that this node has deleted, but that their owner may still have to upload from its disk. */
+export async function leaveToOwner(
+  tx: Tx,
+  { workspaceId, ownerNode, keys, now }: { workspaceId: string; ownerNode: string; keys: readonly string[]; now: Date },
+): Promise<void> {
+  await tx`
+    insert into erased_recordings (id, workspace_id, object_key, owner_node, erased_at, purged_at)
+    select gen_random_uuid(), ${workspaceId}, key, ${ownerNode}, ${now}, ${now} from unnest(${keys}::text[]) key`;
 }
 
 /** Records that the objects were deleted, the first time or finally. */

@@ -1,5 +1,6 @@
-import type { SqlOrTx, Tx } from '../database.ts';
+import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { notLater } from './due-times.ts';
+import { leaveToOwner } from './erasures.ts';
 import { isOwnedBy, type LostOwner } from './nodes.ts';
 
 /** A charged synthesis request. */
@@ -82,6 +83,19 @@ export async function ttsStreamsWithExpiredAudio(
     order by audio_expires_at, id limit ${limit}`;
 }
 
-export async function forgetTtsAudio(sql: SqlOrTx, id: string): Promise<void> {
-  await sql`update tts_streams set audio_key = null, audio_expires_at = null where id = ${id}`;
+/** Call it once the audio is deleted. Another node that made it may not have uploaded it yet; its eraser deletes that. */
+export async function forgetTtsAudio(
+  sql: SqlOrTx,
+  id: string,
+  { node, now }: { node: string; now: Date },
+): Promise<void> {
+  await inTransaction(sql, async (tx) => {
+    const [stream] = await tx<{ workspaceId: string; ownerNode: string; audioKey: string }[]>`
+      select workspace_id, owner_node, audio_key from tts_streams
+      where id = ${id} and audio_key is not null for no key update`;
+    if (!stream) return;
+    await tx`update tts_streams set audio_key = null, audio_expires_at = null where id = ${id}`;
+    const { workspaceId, ownerNode, audioKey } = stream;
+    if (ownerNode !== node) await leaveToOwner(tx, { workspaceId, ownerNode, keys: [audioKey], now });
+  });
 }

@@ -1,5 +1,6 @@
 import { TandemError } from '../../machines/errors.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
+import { leaveToOwner } from './erasures.ts';
 import { isUuid } from './identifiers.ts';
 import { jsonb } from './json-columns.ts';
 import { lockWorkspace } from './workspaces.ts';
@@ -244,10 +245,21 @@ export async function filesOfDeletedVoices(
     order by v.id`;
 }
 
-export async function forgetFilesOfVoice(sql: SqlOrTx, voiceId: string): Promise<void> {
+/** Call it once they are deleted. If another node owns the voice, its eraser deletes what it has not uploaded yet. */
+export async function forgetFilesOfVoice(
+  sql: SqlOrTx,
+  voiceId: string,
+  { node, now }: { node: string; now: Date },
+): Promise<void> {
   await inTransaction(sql, async (tx) => {
-    await tx`delete from voice_samples where voice_id = ${voiceId}`;
-    await tx`update voices set sample_key = null where id = ${voiceId} and deleted_at is not null`;
+    const [voice] = await tx<VoiceRow[]>`select * from voices where id = ${voiceId} and deleted_at is not null`;
+    const samples = await tx<{ objectKey: string }[]>`
+      delete from voice_samples where voice_id = ${voiceId} returning object_key`;
+    if (!voice) return;
+    await tx`update voices set sample_key = null where id = ${voiceId}`;
+    const { workspaceId, ownerNode, sampleKey } = voice;
+    const keys = [...samples.map(({ objectKey }) => objectKey), ...(sampleKey === null ? [] : [sampleKey])];
+    if (ownerNode !== node) await leaveToOwner(tx, { workspaceId, ownerNode, keys, now });
   });
 }
 

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startEraser } from '../../actors/privacy/eraser.actor.ts';
 import { type AudioExpiry, expireAudio } from '../../actors/tts/audio-expiry.ts';
 import { KeptAudio } from '../../actors/tts/kept-audio.ts';
 import { openObjectStore } from '../../storage/objects.ts';
@@ -173,6 +174,18 @@ describe('expired synthesis audio', () => {
     await eventually(() => expect(clock.waiting()).toEqual([600_000]));
     expect(await isThere(key)).toBe(false);
     expect(await fixture.rows()).toMatchObject([{ audioKey: null }]);
+  });
+
+  it('disappears from the node that has not uploaded it, after another node expired it in the store', async () => {
+    const key = await speak({ node: 'node-2' });
+    const store = { ...fixture.objects, isShared: true };
+    const { expiry, clock, logger } = start(later(DAY_MS), { ...store, delete: async () => {} });
+    await expiry.deleteExpired();
+    expect(await isThere(key)).toBe(true);
+    const { sql } = fixture.database;
+    using eraser = startEraser({ sql, objects: store, node: 'node-2', recordingsDir: tmpdir(), clock, logger });
+    await eraser.work();
+    expect(await isThere(key)).toBe(false);
   });
 
   it('disappears in batches of a hundred', async () => {

@@ -131,7 +131,7 @@ onEveryServer('workspace voices', (database) => {
     const files = [{ voiceId: voice.id, keys: [added[0]!.objectKey, 'voices/spoken.mp3'] }];
     expect(await filesOfDeletedVoices(sql, { node: 'node-1' })).toEqual(files);
     expect(await filesOfDeletedVoices(sql, { node: 'node-2' })).toEqual([]);
-    await forgetFilesOfVoice(sql, voice.id);
+    await forgetFilesOfVoice(sql, voice.id, { node: 'node-1', now: NOW });
     expect(await filesOfDeletedVoices(sql, { node: 'node-1' })).toEqual([]);
     const consents = await sql`select user_id, address, samples, given_at from voice_consents`;
     expect([...consents]).toEqual([{ userId: consent.userId, address: '192.0.2.7', samples: 1, givenAt: NOW }]);

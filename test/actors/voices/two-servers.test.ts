@@ -1,4 +1,6 @@
+import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startEraser } from '../../../actors/privacy/eraser.actor.ts';
 import { createVoiceFixture, SPEECH, secondsOf, type VoiceFixture } from './voice-desk-fixture.ts';
 
 /** Servers share a database, and each has its own disk. */
@@ -40,6 +42,21 @@ it('samples in a shared store are removed by any server, as the one of the voice
   expect([await fixture.filesOf(second.id), await samples()]).toEqual([[], 1]);
   await fixture.open({ objects, node: 'node-2' }).start();
   expect([await fixture.filesOf(first.id), await samples()]).toEqual([[], 0]);
+});
+
+it('samples that wait for their upload are removed by their server after another one deleted the voice', async () => {
+  const by = await fixture.caller();
+  const waiting = { ...fixture.objects, isShared: true };
+  const here = fixture.open({ objects: waiting });
+  const there = fixture.open({ objects: { ...(await fixture.otherObjects()), isShared: true }, node: 'node-2' });
+  const voice = await here.create(await fixture.request(by, [SPEECH]));
+  await there.remove({ voiceId: voice.id, by });
+  expect(await fixture.filesOf(voice.id)).toHaveLength(1);
+  const { sql } = fixture.database;
+  const parts = { clock: fixture.clock, logger: fixture.logger, recordingsDir: tmpdir() };
+  using eraser = startEraser({ sql, objects: waiting, node: 'node-1', ...parts });
+  await eraser.work();
+  expect(await fixture.filesOf(voice.id)).toEqual([]);
 });
 
 it('a voice is created on the server with its first samples, and other servers reject more', async () => {
