@@ -305,6 +305,12 @@ describe('.env file', () => {
   it('must not contain a misspelt setting', () => {
     writeFileSync(path, 'RTP_PORT_MINIMUM=20000\n');
     expect(() => loadConfig({}, [], path)).toThrow(/^RTP_PORT_MINIMUM is not a setting.*RTP_PORT_MIN/);
+    writeFileSync(path, 'PLACEMENTS_PER_MIN=60\n');
+    expect(() => loadConfig({}, [], path)).toThrow(/^PLACEMENTS_PER_MIN is not a setting.*PLACEMENTS_PER_MINUTE/);
+    writeFileSync(path, 'WEBRTC_PORTS=30000\n');
+    expect(() => loadConfig({}, [], path)).toThrow(/^WEBRTC_PORTS is not a setting.*WEBRTC_PORT/);
+    writeFileSync(path, 'HEP_HOST=10.0.0.9\n');
+    expect(() => loadConfig({}, [], path)).toThrow(/^HEP_HOST is not a setting.*HEP_COLLECTOR/);
   });
 
   it('stops the start if it is unreadable', () => {
