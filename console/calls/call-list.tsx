@@ -5,7 +5,10 @@ import { callsText } from '../text/calls.ts';
 import { CallCells, type ListedCall } from './call-row.tsx';
 import './calls.css';
 
+/** As in `calls.css`. */
 const ROW_PX = 40;
+const COMPACT_ROW_PX = 68;
+const COMPACT = '(max-width: 78em)';
 const NARROW_ROW_PX = 94;
 const NARROW = '(max-width: 48em)';
 const OVERSCAN_ROWS = 12;
@@ -19,8 +22,9 @@ interface CallListProps {
 
 /** All calls in one virtual list: only rows near the window exist, so 100,000 calls scroll like ten. */
 export function CallList({ calls, hasMore, isLoadingMore, onMore }: CallListProps) {
+  const isCompact = useMediaQuery(COMPACT, false, { getInitialValueInEffect: false });
   const isNarrow = useMediaQuery(NARROW, false, { getInitialValueInEffect: false });
-  const rowPx = isNarrow ? NARROW_ROW_PX : ROW_PX;
+  const rowPx = isNarrow ? NARROW_ROW_PX : isCompact ? COMPACT_ROW_PX : ROW_PX;
   const body = useRef<HTMLTableSectionElement>(null);
   const [topPx, setTopPx] = useState(0);
   // Content above the list can change its height.

@@ -9,9 +9,11 @@ import {
   canBrowse,
   errorsOf,
   expectAccessible,
+  expectFits,
   expectPresentable,
   HOSTILE,
   isPwned,
+  picture,
   startConsole,
 } from './console-fixture.ts';
 import { actAs, refuse } from './talking-town.ts';
@@ -83,13 +85,25 @@ describe.skipIf(!canBrowse)('the list of calls in the console', () => {
     expect(await rows().count()).toBeLessThan(80);
   });
 
-  it.each([360, 800])('shows both numbers of a call whole on a screen of %i pixels', async (width) => {
-    await page.setViewportSize({ width, height: 800 });
-    await open();
-    await rows().nth(5).waitFor();
-    await eventually(async () => expect(await page.evaluate<string[]>(CUT_PARTIES)).toEqual([]));
-    await page.setViewportSize({ width: 1280, height: 900 });
-  });
+  it.each([360, 800, 1024, 1280])(
+    'shows long numbers, times and amounts whole on a screen of %i pixels',
+    async (width) => {
+      await page.setViewportSize({ width, height: 800 });
+      await page.route(/\/dialer\/click2call\?/, async (route) => {
+        const response = await route.fetch();
+        const body = await response.json();
+        Object.assign(body.data.calls[0], LONG_CALL);
+        await route.fulfill({ response, json: body });
+      });
+      await open();
+      await page.getByRole('link', { name: new RegExp(`\\${LONG_CALL.agent_number}`) }).waitFor();
+      await eventually(async () => expect(await page.evaluate<string[]>(CUT_CELLS)).toEqual([]));
+      await expectFits(page, [width]);
+      await picture(page, `calls-${width}`);
+      await page.unrouteAll();
+      await page.setViewportSize({ width: 1280, height: 900 });
+    },
+  );
 
   it('opens calls by keyboard', async () => {
     await open();
@@ -217,9 +231,21 @@ describe.skipIf(!canBrowse)('the list of calls in the console', () => {
   });
 });
 
-/** The cells of parties that cut a number or the arrow between both. */
-const CUT_PARTIES = `[...document.querySelectorAll('td[data-column=parties]')]
-  .filter((cell) => cell.scrollWidth > cell.clientWidth || cell.querySelector('svg').getBoundingClientRect().width < 10)
+/** Numbers have at most 15 digits (E.164). */
+const LONG_CALL = {
+  agent_number: '+999123456789012',
+  customer_number: '+999987654321098',
+  legs: [],
+  direction: 'inbound',
+  state: 'failed',
+  terminal_event: 'call.temporaryfailed',
+  talk_seconds: 36_754,
+  cost_usd: 1_234.5678,
+};
+
+/** The cells that cut their text, or the arrow between both numbers. */
+const CUT_CELLS = `[...document.querySelectorAll('tr[data-index] > td:not([data-column=reference])')]
+  .filter((cell) => cell.scrollWidth > cell.clientWidth || cell.querySelector('svg')?.getBoundingClientRect().width < 10)
   .map((cell) => cell.textContent)`;
 
 /** Calls of the last days, as many each day, from the oldest on. */
