@@ -54,7 +54,7 @@ const COLUMNS: readonly Column<Membership>[] = [
       </Text>
     ),
   },
-  { id: 'role', header: text.role, cell: ({ role }) => peopleText.roles[role] },
+  { id: 'role', header: text.role, cell: ({ role }) => <span className="unbroken">{peopleText.roles[role]}</span> },
   { id: 'plan', header: text.plan, visibleFrom: 'sm', cell: ({ plan }) => plan },
   {
     id: 'actions',

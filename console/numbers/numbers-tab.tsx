@@ -92,7 +92,7 @@ function columnsFor(callerIds: readonly string[]): Column<RentedNumber>[] {
       header: text.price,
       align: 'right',
       visibleFrom: 'sm',
-      cell: ({ monthly_price_usd: price }) => <span className="tabular">{money(price)}</span>,
+      cell: ({ monthly_price_usd: price }) => <span className="tabular unbroken">{money(price)}</span>,
     },
     {
       id: 'rented',

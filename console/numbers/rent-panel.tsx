@@ -63,7 +63,7 @@ function Available() {
                 id: 'price',
                 header: numbersText.price,
                 align: 'right',
-                cell: ({ monthly_price_usd: price }) => <span className="tabular">{money(price)}</span>,
+                cell: ({ monthly_price_usd: price }) => <span className="tabular unbroken">{money(price)}</span>,
               },
               { id: 'rent', header: numbersText.actions, align: 'right', cell: (number) => <Rent number={number} /> },
             ]}

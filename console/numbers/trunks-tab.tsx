@@ -111,6 +111,6 @@ const COLUMNS: readonly Column<Trunk>[] = [
     header: trunkText.price,
     align: 'right',
     visibleFrom: 'sm',
-    cell: ({ price_per_minute_usd: price }) => <span className="tabular">{money(price)}</span>,
+    cell: ({ price_per_minute_usd: price }) => <span className="tabular unbroken">{money(price)}</span>,
   },
 ];

@@ -51,7 +51,7 @@ const COLUMNS: readonly Column<Invitation>[] = [
   {
     id: 'role',
     header: text.role,
-    cell: ({ role }) => (role === null ? text.ownWorkspace : peopleText.roles[role]),
+    cell: ({ role }) => <span className="words">{role === null ? text.ownWorkspace : peopleText.roles[role]}</span>,
   },
   {
     id: 'status',

@@ -71,7 +71,9 @@ const COLUMNS: readonly Column<LedgerEntry>[] = [
     header: text.service,
     cell: (entry) => (
       <Stack gap={0}>
-        <Text size="sm">{serviceText[entry.service]}</Text>
+        <Text size="sm" className="words">
+          {serviceText[entry.service]}
+        </Text>
         <Operation {...entry} />
       </Stack>
     ),
@@ -98,7 +100,7 @@ const COLUMNS: readonly Column<LedgerEntry>[] = [
     header: text.amount,
     align: 'right',
     cell: ({ amount, direction }) => (
-      <span className="tabular">{money(direction === 'refund' ? amount : -amount)}</span>
+      <span className="tabular unbroken">{money(direction === 'refund' ? amount : -amount)}</span>
     ),
   },
   {
@@ -106,7 +108,7 @@ const COLUMNS: readonly Column<LedgerEntry>[] = [
     header: text.balanceAfter,
     align: 'right',
     visibleFrom: 'md',
-    cell: ({ balance_after: after }) => <span className="tabular">{money(after)}</span>,
+    cell: ({ balance_after: after }) => <span className="tabular unbroken">{money(after)}</span>,
   },
 ];
 

@@ -54,7 +54,11 @@ const TONES: Record<Payment['status'], Tone> = { succeeded: 'good', pending: 'ac
 
 const COLUMNS: readonly Column<Payment>[] = [
   { id: 'time', header: ledgerText.time, cell: ({ created_at: at }) => <Time at={at} /> },
-  { id: 'type', header: text.type, cell: ({ payment_type: type }) => text.types[type] },
+  {
+    id: 'type',
+    header: text.type,
+    cell: ({ payment_type: type }) => <span className="words">{text.types[type]}</span>,
+  },
   {
     id: 'description',
     header: text.description,
@@ -75,7 +79,7 @@ const COLUMNS: readonly Column<Payment>[] = [
     header: text.amount,
     align: 'right',
     cell: ({ amount, currency }) => (
-      <span className="tabular">{currency === 'USD' ? money(amount) : `${amount} ${currency}`}</span>
+      <span className="tabular unbroken">{currency === 'USD' ? money(amount) : `${amount} ${currency}`}</span>
     ),
   },
   {
@@ -83,6 +87,6 @@ const COLUMNS: readonly Column<Payment>[] = [
     header: ledgerText.balanceAfter,
     align: 'right',
     visibleFrom: 'md',
-    cell: ({ balance_after: after }) => <span className="tabular">{money(after)}</span>,
+    cell: ({ balance_after: after }) => <span className="tabular unbroken">{money(after)}</span>,
   },
 ];

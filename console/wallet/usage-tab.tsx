@@ -119,7 +119,7 @@ function Groups({ days, by, title, column }: GroupsProps) {
                 id: 'amount',
                 header: text.amount,
                 align: 'right',
-                cell: ({ amount }) => <span className="tabular">{money(amount)}</span>,
+                cell: ({ amount }) => <span className="tabular unbroken">{money(amount)}</span>,
               },
             ]}
           />

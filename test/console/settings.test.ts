@@ -18,6 +18,32 @@ import { refuse, startReceiver } from './talking-town.ts';
 
 const OWNER_PASSWORD = 'seven quite unrelated words';
 
+/** Checks that the tables of a page break no amount, role or other short word into several lines. */
+async function expectWholeWords(page: Page): Promise<void> {
+  const size = page.viewportSize()!;
+  for (const width of [360, 800]) {
+    await page.setViewportSize({ width, height: 800 });
+    await eventually(async () => expect(await page.evaluate<string[]>(BROKEN_WORDS), `${width} pixels`).toEqual([]));
+  }
+  await page.setViewportSize(size);
+}
+
+/** Longer words, such as addresses, may break. */
+const BROKEN_WORDS = `(() => {
+  const texts = document.createTreeWalker(document.querySelector('tbody'), NodeFilter.SHOW_TEXT);
+  const broken = [];
+  while (texts.nextNode()) {
+    for (const { 0: word, index } of texts.currentNode.data.matchAll(/\\S+/g)) {
+      const range = document.createRange();
+      range.setStart(texts.currentNode, index);
+      range.setEnd(texts.currentNode, index + word.length);
+      const lines = new Set([...range.getClientRects()].map(({ top }) => top));
+      if (word.length <= 14 && lines.size > 1) broken.push(word);
+    }
+  }
+  return broken;
+})()`;
+
 /** Keeps the latest alert, also after the page is loaded anew. */
 const KEEP_ALERT = `new MutationObserver(() => {
   const alert = document.querySelector('[role=alert]');
@@ -133,6 +159,7 @@ describe.skipIf(!canBrowse)('the settings pages of the console', () => {
       await expectPresentable(page, 'people');
       await open('/people?tab=invitations');
       await page.getByText('Accepted').waitFor();
+      await expectWholeWords(page);
       await expectPresentable(page, 'people-invitations');
     });
 
@@ -184,6 +211,7 @@ describe.skipIf(!canBrowse)('the settings pages of the console', () => {
       await expectPresentable(page, 'wallet');
       await open('/wallet?tab=ledger');
       await page.getByRole('table', { name: 'Charges and refunds' }).getByRole('row').nth(1).waitFor();
+      await expectWholeWords(page);
       await expectPresentable(page, 'wallet-ledger');
       await open('/wallet?tab=payments');
       await page.getByRole('table').getByRole('row').nth(1).waitFor();

@@ -72,7 +72,7 @@ const COLUMNS: readonly Column<Entry>[] = [
 ];
 
 function amount(id: string, header: string, text: (entry: Entry) => string): Column<Entry> {
-  return { id, header, align: 'right', cell: (entry) => <span className="tabular">{text(entry)}</span> };
+  return { id, header, align: 'right', cell: (entry) => <span className="tabular unbroken">{text(entry)}</span> };
 }
 
 function signed(usd: number): string {
