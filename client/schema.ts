@@ -2123,7 +2123,7 @@ export interface paths {
         };
         /**
          * Get memory usage
-         * @description Returns what memory operations cost in a month. Owners see the whole workspace and the wallet balance, other users their own operations.
+         * @description Returns what memory operations cost in a month. Owners see the whole workspace and the wallet balance, other users their own operations. An API key with scopes sees the balance only with `billing:manage`.
          *
          *     Requires scope `memory:read`.
          */

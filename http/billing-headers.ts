@@ -16,11 +16,15 @@ export function billingHeaders(
   { entryId, chargedNano, balanceAfterNano }: ChargeForHeaders,
   principal: Principal,
 ): Record<string, string> {
-  const { access, scope } = PERMISSIONS['GET /billing/wallet']!;
-  const maySeeBalance = roleAllows(principal.role, access) && (scope === null || scopesAllow(principal, scope));
   return {
-    ...(maySeeBalance && { 'x-credit-balance': nanoToDecimal(balanceAfterNano) }),
+    ...(mayReadWallet(principal) && { 'x-credit-balance': nanoToDecimal(balanceAfterNano) }),
     'x-credit-charged': nanoToDecimal(chargedNano),
     'x-billing-tx': entryId,
   };
+}
+
+/** Whether the caller may call `GET /billing/wallet`. */
+export function mayReadWallet(principal: Principal): boolean {
+  const { access, scope } = PERMISSIONS['GET /billing/wallet']!;
+  return roleAllows(principal.role, access) && (scope === null || scopesAllow(principal, scope));
 }

@@ -1,4 +1,6 @@
 import { Type } from 'typebox';
+import { principalOf } from '../auth.ts';
+import { mayReadWallet } from '../billing-headers.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, success, successOf } from '../schemas/envelope.ts';
 import { CollectionBody, MemoryTypeSchema } from '../schemas/memory.ts';
@@ -94,7 +96,7 @@ export function memoryCollectionRoutes(app: HttpApp, context: HttpContext): void
         operationId: 'getMemoryUsage',
         summary: 'Get memory usage',
         description:
-          'Returns what memory operations cost in a month. Owners see the whole workspace and the wallet balance, other users their own operations.',
+          'Returns what memory operations cost in a month. Owners see the whole workspace and the wallet balance, other users their own operations. An API key with scopes sees the balance only with `billing:manage`.',
         querystring: Type.Object({
           month: Type.Optional(
             Type.String({
@@ -108,7 +110,8 @@ export function memoryCollectionRoutes(app: HttpApp, context: HttpContext): void
     },
     async (request) => {
       const { month } = request.query;
-      return success(presentUsage(await memory.usage({ by: memoryCallerOf(request), month: month ?? null })));
+      const usage = await memory.usage({ by: memoryCallerOf(request), month: month ?? null });
+      return success(presentUsage(usage, { showsWallet: mayReadWallet(principalOf(request)) }));
     },
   );
 }

@@ -274,7 +274,7 @@ export const UsageSchema = Type.Object(
     wallet: nullable(
       Type.Object(
         { balance: Type.Number({ description: 'Wallet balance.' }), currency: Type.Literal('USD') },
-        { description: 'Wallet. Null unless you are an owner.' },
+        { description: 'Wallet. Null unless you may read it, as an owner and with the scope `billing:manage`.' },
       ),
     ),
   },
@@ -290,7 +290,10 @@ export const UsageSchema = Type.Object(
   },
 );
 
-export function presentUsage({ from, to, totalNano, breakdown, walletNano }: MemoryUsage) {
+export function presentUsage(
+  { from, to, totalNano, breakdown, walletNano }: MemoryUsage,
+  { showsWallet }: { showsWallet: boolean },
+) {
   return {
     period: { from: from.toISOString(), to: to.toISOString() },
     total_usd: nanoToUsd(totalNano),
@@ -300,6 +303,6 @@ export function presentUsage({ from, to, totalNano, breakdown, walletNano }: Mem
       units,
       amount_usd: nanoToUsd(amountNano),
     })),
-    wallet: walletNano === null ? null : { balance: nanoToUsd(walletNano), currency: 'USD' },
+    wallet: walletNano === null || !showsWallet ? null : { balance: nanoToUsd(walletNano), currency: 'USD' },
   };
 }

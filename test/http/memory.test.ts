@@ -357,4 +357,14 @@ describe('GET /memory/usage', () => {
     });
     expect((await get('/memory/usage?month=2020-13')).status).toBe(400);
   });
+
+  it.each([
+    [['memory:read'], null],
+    [['memory:read', 'billing:manage'], { balance: 1, currency: 'USD' }],
+  ])('shows the wallet to a key with the scopes %j as GET /billing/wallet does', async (scopes, wallet) => {
+    await fixture.sql`update api_keys set scopes = ${scopes} where id = ${owner.keyId}`;
+    const { status } = await get('/billing/wallet');
+    expect(status).toBe(wallet === null ? 403 : 200);
+    expect((await get('/memory/usage')).body.data.wallet).toEqual(wallet);
+  });
 });
