@@ -43,6 +43,7 @@ function AuditLog() {
             label: text.actor,
             all: text.allActors,
             labels: new Map([...people].map(([id, email]) => [String(id), email])),
+            otherLabel: filters.actor_user_id === undefined ? undefined : text.user(filters.actor_user_id),
           },
         ]}
       />

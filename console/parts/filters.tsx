@@ -11,6 +11,8 @@ interface Choice {
   all: string;
   /** Labels by value. */
   labels: Readonly<Record<string, string>> | ReadonlyMap<string, string>;
+  /** Label of a value that filters but is not among the others, such as a deleted object. */
+  otherLabel?: string | undefined;
 }
 
 interface FiltersProps {
@@ -27,20 +29,14 @@ export function Filters({ choices, isFiltered, children }: FiltersProps) {
   const names = [...choices.map(({ name }) => name), 'from', 'to'];
   return (
     <Group gap="xs" align="end" mb="sm">
-      {choices.map(({ name, label, all, labels }) => (
+      {choices.map((choice) => (
         <NativeSelect
-          key={name}
+          key={choice.name}
           size="xs"
-          label={label}
-          value={search[name] ?? ''}
-          onChange={(event) => change({ [name]: event.currentTarget.value })}
-          data={[
-            { value: '', label: all },
-            ...(labels instanceof Map ? [...labels] : Object.entries(labels)).map(([value, shown]) => ({
-              value,
-              label: shown,
-            })),
-          ]}
+          label={choice.label}
+          value={search[choice.name] ?? ''}
+          onChange={(event) => change({ [choice.name]: event.currentTarget.value })}
+          data={optionsOf(choice, search[choice.name])}
         />
       ))}
       {(['from', 'to'] as const).map((name) => (
@@ -65,4 +61,13 @@ export function Filters({ choices, isFiltered, children }: FiltersProps) {
       {children}
     </Group>
   );
+}
+
+function optionsOf({ all, labels, otherLabel }: Choice, chosen = '') {
+  const options = [
+    { value: '', label: all },
+    ...(labels instanceof Map ? [...labels] : Object.entries(labels)).map(([value, label]) => ({ value, label })),
+  ];
+  const isListed = options.some(({ value }) => value === chosen);
+  return isListed || otherLabel === undefined ? options : [...options, { value: chosen, label: otherLabel }];
 }

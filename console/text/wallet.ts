@@ -45,6 +45,7 @@ export const ledgerText = {
   allStatuses: 'All statuses',
   key: 'API key',
   allKeys: 'All keys',
+  keyOf: (id: string) => `API key ${id}`,
   time: 'Time',
   operation: 'Operation',
   quantity: 'Quantity',

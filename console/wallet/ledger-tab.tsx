@@ -30,7 +30,13 @@ export function LedgerTab() {
         choices={[
           { name: 'service', label: text.service, all: text.allServices, labels: SERVICES },
           { name: 'status', label: text.status, all: text.allStatuses, labels: text.statuses },
-          { name: 'key', label: text.key, all: text.allKeys, labels: keyNames },
+          {
+            name: 'key',
+            label: text.key,
+            all: text.allKeys,
+            labels: keyNames,
+            otherLabel: filters.api_key_id && text.keyOf(filters.api_key_id),
+          },
         ]}
       >
         <ExportButton query={{ type: 'usage', ...filters }} />

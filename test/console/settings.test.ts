@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { apiClient } from '../../bin/cli/api-client.ts';
 import { eventually } from '../eventually.ts';
 import { cleanUp, fund } from '../process/ready-server.ts';
 import {
@@ -219,6 +220,25 @@ describe.skipIf(!canBrowse)('the settings pages of the console', () => {
       await open('/wallet?tab=prices');
       await page.getByRole('table').first().waitFor();
       await expectPresentable(page, 'wallet-prices');
+    });
+
+    it('names the deleted API key whose charges it shows', async () => {
+      await open('/developers');
+      const request = JSON.stringify({
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ name: 'Old CRM', workspace_id: console.workspaceId }),
+      });
+      const { data } = await page.evaluate<{ data: { id: number; key: string } }>(
+        `fetch('/developer/api', ${request}).then((response) => response.json())`,
+      );
+      await apiClient({ url: console.url, apiKey: data.key }).post('/memory/ingest', { text: 'Ravi moved to Pune.' });
+      await console.api.delete(`/developer/api/${data.id}`);
+      await open('/wallet');
+      await page.getByRole('link', { name: 'Old CRM' }).click();
+      await page.getByRole('table', { name: 'Charges and refunds' }).waitFor();
+      const keys = page.getByRole('combobox', { name: 'API key' });
+      expect(await keys.locator('option:checked').textContent()).toBe(`API key ${data.id}`);
     });
 
     it('says how to top up', async () => {
