@@ -78,7 +78,7 @@ export class Chromium implements AsyncDisposable {
       ...[`--use-file-for-fake-audio-capture=${microphone}`, `--user-data-dir=${profile}`, ...FRUGAL_FLAGS],
     ];
     const stdio = ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] as const;
-    return new Chromium(spawn(CHROMIUM!, flags, { stdio: [...stdio] }), profile);
+    return new Chromium(spawn(CHROMIUM!, flags, { stdio: [...stdio], detached: true }), profile);
   }
 
   async open(url: string): Promise<Page> {
@@ -116,7 +116,8 @@ export class Chromium implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     const gone = once(this.#child, 'exit');
-    this.#child.kill('SIGKILL');
+    // The whole group, because Debian's program is a shell script that starts the browser.
+    process.kill(-this.#child.pid!, 'SIGKILL');
     await gone;
     for (const { reject } of this.#answers.values()) reject(new Error('the browser was closed'));
     await rm(this.#profile, { recursive: true, force: true, maxRetries: 5 });
