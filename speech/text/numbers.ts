@@ -186,8 +186,9 @@ const STATES: ReadonlySet<string> = new Set(
 /**
  * Whether one of the three words before it, within the sentence, makes it an identifier: "your order number is 48213".
  */
-function followsCue(at: number, { tokens, language }: Context): boolean {
-  for (let before = at - 1; before >= Math.max(0, at - 3); before--) {
+export function followsCue(at: number, { tokens, language }: Context): boolean {
+  const first = isSecondGroup(at, tokens) ? at - 1 : at;
+  for (let before = first - 1; before >= Math.max(0, first - 3); before--) {
     const { core, trail } = tokens[before]!;
     if (/[.!?।,;]/.test(trail) && !(trail === '.' && /^nos?$/i.test(core))) return false;
     if (language.numberCues.has(core.toLowerCase())) return true;
@@ -195,6 +196,12 @@ function followsCue(at: number, { tokens, language }: Context): boolean {
     if (!BETWEEN.test(core)) return false;
   }
   return false;
+}
+
+/** "482 913" */
+function isSecondGroup(at: number, tokens: readonly Token[]): boolean {
+  const before = tokens[at - 1];
+  return isOpen(before) && /^\d{3,}$/.test(before.core) && before.core.length === tokens[at]!.core.length;
 }
 
 const BETWEEN = /^(|is|no|number|num|#|id|code|-|–|=|are|was|your|as|है|नंबर|संख्या|number's|ends|ending|with|in)$/iu;

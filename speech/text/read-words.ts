@@ -74,8 +74,8 @@ const RULES_WITH_DIGITS: readonly Rule[] = [
   ...[
     readKeys,
     readTelephone,
-    readDate,
     readGroupedNumber,
+    readDate,
     readTime,
     readMoney,
     readOrdinal,

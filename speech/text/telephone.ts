@@ -1,6 +1,6 @@
 import { parseNumericDate } from './dates.ts';
 import type { SpokenLanguage } from './languages/language.ts';
-import { sayDigitGroups, sayDigits } from './numbers.ts';
+import { followsCue, sayDigitGroups, sayDigits } from './numbers.ts';
 import { type Context, isOpen, type Reading, type Token } from './token.ts';
 
 /**
@@ -21,16 +21,34 @@ export function readTelephone(at: number, { tokens, language }: Context): Readin
   return null;
 }
 
-/** Reads numbers in groups digit by digit: 123-45-6789, 2024-05-00123, and ZIP codes of nine digits. */
-export function readGroupedNumber(at: number, { tokens, language }: Context): Reading | null {
+/**
+ * Reads numbers in groups digit by digit: 123-45-6789, 2024-05-00123, ZIP codes of nine digits, "code 482-913" and
+ * "sort code 20-10-30".
+ */
+export function readGroupedNumber(at: number, context: Context): Reading | null {
+  const { tokens, language } = context;
   const { core } = tokens[at]!;
-  // Some voices read dates themselves.
-  if (!/^\d+(?:-\d+)+$/.test(core) || parseNumericDate(core, language) !== null) return null;
+  if (!/^\d+(?:-\d+)+$/.test(core)) return null;
   const groups = core.split('-');
+  if (isCode(groups, at, context)) return { spoken: [sayTelephone(core, language)] };
+  // Some voices read dates themselves.
+  if (parseNumericDate(core, language) !== null) return null;
   const isZipCode = language.dateOrder === 'month-day' && /^\d{5}-\d{4}$/.test(core) && !groups.every(isRound);
   const isGrouped = groups.length > 2 && groups.join('').length >= FEWEST_DIGITS && !groups.every(isRound);
   return isZipCode || isGrouped ? { spoken: [sayTelephone(core, language)] } : null;
 }
+
+/** Unlike "order 100-200 items" and "on 20-10-30". */
+function isCode(groups: readonly string[], at: number, context: Context): boolean {
+  if (!followsCue(at, context)) return false;
+  const isCounted = isOpen(context.tokens[at]) && COUNTED.test(context.tokens[at + 1]?.core ?? '');
+  if (groups.every(({ length }) => length >= 3)) return groups.length > 2 || !isCounted;
+  const isSortCode = groups.length === 3 && groups.every(({ length }) => length === 2);
+  return isSortCode && context.tokens.slice(Math.max(0, at - 4), at).some(({ core }) => /^sort$/i.test(core));
+}
+
+/** Things in the plural. */
+const COUNTED = /^(?!(?:is|was|has|this|expires|ends|lasts|works|appears)$)[a-z]+s$/;
 
 const MOST_WORDS = 6;
 const FEWEST_DIGITS = 7;

@@ -342,6 +342,18 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['a score of 3-2-1', 'a score of 3-2-1'],
     ['100-200-300', '100-200-300'],
     ['from 10000-2000', 'from 10000-2000'],
+    ['Your code is 482-913.', 'Your code is four eight two, nine one three.'],
+    ['Your OTP: 4829-1130', 'Your O.T.P.: four eight two nine, one one three zero'],
+    ['Code 482-913 expires soon', 'Code four eight two, nine one three expires soon'],
+    ['You can order 100-200 units', 'You can order one hundred to two hundred units'],
+    ['Your sort code is 20-10-30', 'Your sort code is two zero, one zero, three zero'],
+    ['The order came on 20-10-30.', 'The order came on October twentieth, twenty thirty.'],
+    ['an order of 100-200 items', 'an order of one hundred to two hundred items'],
+  ],
+  'codes in two words': [
+    ['Your code is 482 913.', 'Your code is four eight two nine one three.'],
+    ['Use code 1234 5678 now', 'Use code one two three four five six seven eight now'],
+    ['Code 482, 913 people', 'Code four eight two, nine hundred thirteen people'],
   ],
   'telephone keys': [
     ['Press 1 to go on, # to repeat, * to exit.', 'Press one to go on, | pound to repeat, star to exit.'],
