@@ -33,7 +33,7 @@ function readNumericDate(at: number, { tokens, language }: Context): Reading | n
   return { spoken: [prior === 'the' ? spoken.replace(/^the /, '') : spoken] };
 }
 
-/** "On 5/6", "Tuesday, 5/6", "from 12/24 to 1/2" and "by 12/25", but "on 3/4 inch pipe", "cut by 1/2" and "on 24/7". */
+/** "On 5/6", "Tue, 5/6", "date: 5/6", "from 12/24 to 1/2" and "by 12/25", but "on 3/4 inch pipe", "cut by 1/2" and "on 24/7". */
 function readDayAndMonth(at: number, { tokens, language }: Context): Reading | null {
   if (language.base !== 'en' || slashedAt(at, tokens) === null) return null;
   const row = slashedRow(at, tokens);
@@ -42,7 +42,8 @@ function readDayAndMonth(at: number, { tokens, language }: Context): Reading | n
   const cue = tokens[row[0]! - 1]?.core.toLowerCase() ?? '';
   const numbers = row.map((place) => slashedAt(place, tokens)!);
   const areFractions = numbers.every(([first, second]) => Number(first) < Number(second) && Number(second) <= 10);
-  if (!BEFORE_DATES.test(cue) && (areFractions || !BEFORE_CLEAR_DATES.test(cue))) return null;
+  const isCued = BEFORE_DATES.test(cue) || WEEKDAYS.has(tokens[row[0]! - 1]?.core ?? '');
+  if (!isCued && (areFractions || !BEFORE_CLEAR_DATES.test(cue))) return null;
   const end = row.at(-1)!;
   const next = isOpen(tokens[end]) ? tokens[end + 1]?.core.toLowerCase() : undefined;
   if (next !== undefined && !AFTER_DATES.test(next)) return null;
@@ -92,7 +93,7 @@ function nextSlashed(at: number, tokens: readonly Token[]): number | null {
 }
 
 const LONGEST_ROW = 8;
-const BEFORE_DATES = /^(?:on|(?:mon|tues|wednes|thurs|fri|satur|sun)day)$/;
+const BEFORE_DATES = /^(?:on|date|(?:mon|tues|wednes|thurs|fri|satur|sun)day)$/;
 const BEFORE_CLEAR_DATES = /^(?:by|until|till|before|after|since|due|from)$/;
 const AFTER_DATES =
   /^(?:at|and|or|from|to|until|before|after|because|if|with|when|for|in|morning|afternoon|evening|night|i|we|you|he|she|they|it|your|our)$/;
@@ -258,10 +259,17 @@ export function readWeekday(at: number, { tokens, language }: Context): Reading 
   const next = tokens[at + 1];
   if (name === undefined || next === undefined) return null;
   const leads =
-    monthOf(next, language) !== null || dayOf(next) !== null || next.core.startsWith('-') || next.core === '–';
+    monthOf(next, language) !== null ||
+    dayOf(next) !== null ||
+    DATE_OR_TIME.test(next.core) ||
+    next.core.startsWith('-') ||
+    next.core === '–';
   return leads ? { spoken: [name], fullStop: 'never-ends' } : null;
 }
 
+/** 11/30, 10:30, 9am, 10-2 */
+const DATE_OR_TIME =
+  /^(?:\d{1,2}\/\d{1,2}|(?!\d+$)\d{1,2}(?::\d\d)?(?:[ap]m?)?(?:[-–]\d{1,2}(?::\d\d)?(?:[ap]m?)?)?)$/i;
 const WEEKDAYS = new Map([
   ...['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'].map(
     (name) => [name.slice(0, 3), name] as const,

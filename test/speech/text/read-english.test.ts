@@ -333,6 +333,16 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['After 9/11, it changed.', 'After nine eleven, it changed.'],
     ['from 1/32 to 1/16 in all', 'from one thirty-second to one sixteenth in all'],
     ['on 9/10 or 9/11', 'on September tenth or September eleventh'],
+    ['Your visit is Mon 11/30 at 9:00 AM.', 'Your visit is Monday November thirtieth at nine A.M.'],
+    ['See you Wed, 12/3 at noon', 'See you Wednesday, | December third at noon'],
+    ['He sat 1/2 an hour', 'He sat one half an hour'],
+    ['The due date: 12/15', 'The due date: | December fifteenth'],
+  ],
+  'weekdays before times': [
+    ['Mon 9am-5pm, Sat 10-2', 'Monday nine A.M. to five P.M., Saturday ten to two'],
+    ['Fri 5pm or Sun 10:30', 'Friday five P.M. or Sunday ten thirty'],
+    ['The Sun 1,000 miles away', 'The Sun one thousand miles away'],
+    ['He sat 10 minutes.', 'He sat ten minutes.'],
   ],
   'numbers with hyphens': [
     ['Your SSN is 123-45-6789.', 'Your S.S.N. is one two three, four five, six seven eight nine.'],
