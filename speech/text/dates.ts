@@ -206,13 +206,14 @@ const DECADE = "((?:1[1-9]|20)(?:00|[1-9]0)|[1-9]0)['’]?s";
 const DECADES = new RegExp(`^(?!10s[-–])${DECADE}(?:[-–]['’]?${DECADE})?$`);
 
 /**
- * "Retry in 10s", "a timeout of 60s" and "a 30s delay", but "the over 60s", "in 80s clothes" and "the best of 90s", and
- * neither "10s of thousands", "born in 90s" nor "£200 in 20s".
+ * "Retry in 10s", "5m 30s", "a timeout of 60s" and "a 30s delay", but "the over 60s", "in 80s clothes" and "the best of
+ * 90s", and neither "10s of thousands", "born in 90s" nor "£200 in 20s".
  */
 function isSeconds(at: number, tokens: readonly Token[]): boolean {
   const { core, lead } = tokens[at]!;
   const [earlier = '', before = ''] = [at - 2, at - 1].map((place) => tokens[place]?.core.toLowerCase() ?? '');
   if (!/^[1-9]0s$/.test(core) || lead !== '' || DECADE_WORDS.test(before)) return false;
+  if (/^\d{1,2}m(?:ins?)?$/.test(before)) return true;
   const next = isOpen(tokens[at]) ? (tokens[at + 1]?.core.toLowerCase() ?? '') : '';
   if (isCount(at, tokens, next)) return false;
   if (core === '10s' && !isDeterminer(tokens[at - 1])) return true;

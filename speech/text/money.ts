@@ -16,6 +16,11 @@ export function readMoney(at: number, context: Context): Reading | null {
 function readAttached(at: number, { tokens, language }: Context): Reading | null {
   const token = tokens[at]!;
   if (!token.hasDigit) return null;
+  if (token.core.startsWith('+') && language.plus !== null) {
+    const unsigned = tokens.with(at, { ...token, core: token.core.slice(1) });
+    const [first = '', ...rest] = readAttached(at, { tokens: unsigned, language })?.spoken ?? [];
+    return first === '' ? null : { spoken: [`${language.plus} ${first}`, ...rest] };
+  }
   const about =
     language.base === 'en' && token.core.startsWith('~') ? parseAttached(token.core.slice(1), language) : null;
   if (about !== null) return { spoken: [`about ${sayMoney(about, language)}`] };

@@ -25,8 +25,11 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
   const lowSaid = `${plus}${sayNumber(low, language)}`;
   const amount = second === undefined ? lowSaid : `${lowSaid} ${language.to} ${sayNumber(number, language)}`;
   if (suffix !== undefined) {
-    // In 1h 30m the m is a minute.
-    const isMinute = suffix === 'm' && /^\d{1,2}h$/i.test(tokens[at - 1]?.core ?? '');
+    // In 1h 30m and 5m 30s the m is a minute.
+    const isMinute =
+      suffix === 'm' &&
+      (/^\d{1,2}(?:h|hrs?)$/i.test(tokens[at - 1]?.core ?? '') ||
+        (isOpen(token) && /^\d{1,2}s$/.test(tokens[at + 1]?.core ?? '')));
     const name = measureName(isMinute ? 'min' : suffix, { isAttached: true }, number, language);
     return name === null ? null : { spoken: [`${amount} ${name}`] };
   }

@@ -360,6 +360,16 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['The order came on 20-10-30.', 'The order came on October twentieth, twenty thirty.'],
     ['an order of 100-200 items', 'an order of one hundred to two hundred items'],
   ],
+  'signs before money': [
+    ['+$20 cashback', 'plus twenty dollar cashback'],
+    ['You got +₹1.5 lakh and +€5.', 'You got plus one point five lakh rupees and plus five euros.'],
+  ],
+  'durations with short units': [
+    ['1hr 20m', 'one hour twenty minutes'],
+    ['1h 20m 30s', 'one hour twenty minutes thirty seconds'],
+    ['in 5m 30s', 'in five minutes thirty seconds'],
+    ['a 20m 5kg rope', 'a twenty meters five kilograms rope'],
+  ],
   'codes in two words': [
     ['Your code is 482 913.', 'Your code is four eight two nine one three.'],
     ['Use code 1234 5678 now', 'Use code one two three four five six seven eight now'],
