@@ -7,7 +7,7 @@ import { Gate, GateFullError } from '../runtime/gate.ts';
 import type { SpeechSynthesis } from '../speech/speech-synthesis.ts';
 import type { Script } from '../speech/text/script.ts';
 import type { Sql } from '../storage/database.ts';
-import { insufficientCredits, walletOf } from '../storage/ledger.ts';
+import { requireCredits, walletOf } from '../storage/ledger.ts';
 import { costOf, priceBookOf } from '../storage/price-book.ts';
 import type { Resolve } from './callbacks/callback-url.ts';
 import type { Cidr } from './callbacks/public-address.ts';
@@ -120,8 +120,7 @@ async function synthesise(
  */
 async function requireCovered(sql: Sql, { workspaceId, script }: { workspaceId: string; script: Script }) {
   const { amountNano } = costOf(await priceBookOf(sql, workspaceId), { service: 'tts', count: script.characters });
-  const { availableNano } = await walletOf(sql, workspaceId);
-  if (availableNano < amountNano) throw insufficientCredits(amountNano, availableNano);
+  requireCredits(amountNano, await walletOf(sql, workspaceId));
 }
 
 /** Waits for an engine. */

@@ -7,7 +7,7 @@ import type { DocumentReader } from '../../language/documents/document-reader.ts
 import { TandemError } from '../../machines/errors.ts';
 import { Gate } from '../../runtime/gate.ts';
 import type { Sql } from '../../storage/database.ts';
-import { insufficientCredits, walletOf } from '../../storage/ledger.ts';
+import { requireCredits, walletOf } from '../../storage/ledger.ts';
 import type { Limits } from '../../storage/limits/limits.ts';
 import { costOf, priceBookOf } from '../../storage/price-book.ts';
 import type { DocumentDesk } from './document-desk.ts';
@@ -72,6 +72,5 @@ export function createDocumentDesk(options: DocumentDeskOptions): DocumentDesk {
 /** Requires funds for one character, because the actual number is known later. */
 async function requireFunds(sql: Sql, workspaceId: string): Promise<void> {
   const { amountNano } = costOf(await priceBookOf(sql, workspaceId), { service: 'memory', count: 1 });
-  const { availableNano } = await walletOf(sql, workspaceId);
-  if (availableNano < amountNano) throw insufficientCredits(amountNano, availableNano);
+  requireCredits(amountNano, await walletOf(sql, workspaceId));
 }

@@ -8,6 +8,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { createCallSoundDesk, LONGEST_SOUND_MS } from '../../actors/call-sound.ts';
 import { parseCidrs } from '../../actors/callbacks/public-address.ts';
 import { readScript } from '../../speech/text/read-script.ts';
+import { reverseTopUp } from '../../storage/ledger.ts';
+import { setPrice } from '../../storage/price-book.ts';
 import { wavFile } from '../media/audio-file/wav-files.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import { toneLevelDbov } from '../tone-level.ts';
@@ -50,6 +52,7 @@ async function desk({ balanceNano = 1_000_000_000n } = {}) {
   return {
     speech,
     call,
+    workspaceId,
     say: (text: string) => sounds.make({ kind: 'text', text, voiceId: null }, request),
     fetch: (path: string) => sounds.make({ kind: 'url', url: `${base}${path}` }, request),
   };
@@ -70,6 +73,18 @@ describe('text for a call', () => {
     const { say, speech } = await desk({ balanceNano: 1n });
     await expect(say('Please hold the line.')).rejects.toMatchObject({ code: 'INSUFFICIENT_CREDITS' });
     expect(speech.spoken).toEqual([]);
+  });
+
+  it('succeeds where speech is free although the wallet is overdrawn', async () => {
+    const { say, workspaceId } = await desk({ balanceNano: 1n });
+    const { sql } = database;
+    const [payment] = await sql<{ id: string }[]>`select id from payments where workspace_id = ${workspaceId}`;
+    await reverseTopUp(sql, {
+      ...{ workspaceId, amountNano: 2n, paymentType: 'one_time', reversesPaymentId: payment!.id },
+      operationKey: `overdraw:${workspaceId}`,
+    });
+    await setPrice(sql, { scope: { workspaceId }, item: 'tts', value: 0n, now: new Date() });
+    expect((await say('Please hold the line.')).characters).toBe('Please hold the line.'.length);
   });
 
   it('fails when nothing in it can be pronounced', async () => {

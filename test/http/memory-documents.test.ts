@@ -12,9 +12,11 @@ import { readDocument } from '../../language/documents/read-document.ts';
 import type { TandemError } from '../../machines/errors.ts';
 import { topUp, walletOf } from '../../storage/ledger.ts';
 import { createLimitsInProcess } from '../../storage/limits/limits.ts';
+import { setPrice } from '../../storage/price-book.ts';
 import { eventually } from '../eventually.ts';
 import { docxOf, paragraph } from '../language/documents/packages.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
+import { fund, overdraw } from './memory-requests.ts';
 import { type FormPart, field, formOf } from './multipart-body.ts';
 
 /** The default of one second is too short for a busy machine. */
@@ -179,6 +181,16 @@ it('a sender without write access is refused and pays nothing', async () => {
   expect((await send([fileOf('Text.')], await fixture.addWorkspace())).body.code).toBe('INSUFFICIENT_CREDITS');
   expect(reader.reading).toEqual([]);
   expect(await balance()).toBe(1_000_000_000n);
+});
+
+it('a document that costs nothing is stored although the wallet is overdrawn', async () => {
+  const { sql, now } = fixture;
+  const debtor = await fixture.addWorkspace();
+  const { workspaceId } = debtor;
+  await fund(fixture, debtor, 1_000n);
+  await overdraw(fixture, debtor);
+  await setPrice(sql, { scope: { workspaceId }, item: 'memory', value: 0n, now: now.current });
+  expect((await send([fileOf('Text.')], debtor)).body.data).toMatchObject({ total_queued: 1 });
 });
 
 it('file names lose their bidirectional control characters', async () => {
