@@ -25,19 +25,8 @@ function readAttached(at: number, { tokens, language }: Context): Reading | null
     language.base === 'en' && token.core.startsWith('~') ? parseAttached(token.core.slice(1), language) : null;
   if (about !== null) return { spoken: [`about ${sayMoney(about, language)}`] };
   const written = token.core.replace(/\/-?$/, '');
-  const range = parseRange(written, language);
-  if (range !== null) {
-    const magnitude = isOpen(token) ? magnitudeOf(tokens[at + 1]?.core, language) : null;
-    if (magnitude === null || range.high.magnitude !== null) return { spoken: [sayRange(range, language)] };
-    const [high = '', ...rest] = sayWithMagnitude(range.high, magnitude, language).spoken;
-    return { spoken: [`${range.from} ${high}`, ...rest] };
-  }
-  const rate = language.base === 'en' ? (RATE.exec(written) ?? SHORT_RATE.exec(written)) : null;
-  const each = rate === null ? null : sayEach(rate[1]!, language);
-  if (each !== null) {
-    const full = PER.get(rate![2]!) ?? SHORT_PER.get(rate![2]!);
-    return { spoken: [`${each} per ${full ?? rate![2]}`], ...(full !== undefined && { fullStop: 'may-end' as const }) };
-  }
+  const several = readRangeOrRate(written, at, { tokens, language });
+  if (several !== null) return several;
   const hyphenated = language.base === 'en' ? sayHyphenated(written, language) : null;
   if (hyphenated !== null) return { spoken: [hyphenated] };
   const money = parseAttached(written, language);
@@ -49,6 +38,22 @@ function readAttached(at: number, { tokens, language }: Context): Reading | null
   if (per !== undefined) return { spoken: [sayMoney(money, language), `per ${per}`], fullStop: 'may-end' };
   const isOfThing = language.base === 'en' && isOpen(token) && OF_MONEY.test(tokens[at + 1]?.core ?? '');
   return { spoken: [isOfThing ? sayMoneyBefore(money, language) : sayMoney(money, language)] };
+}
+
+/** "$5-10", "$5-10 million" and "$5/month". */
+function readRangeOrRate(written: string, at: number, { tokens, language }: Context): Reading | null {
+  const range = parseRange(written, language);
+  if (range !== null) {
+    const magnitude = isOpen(tokens[at]) ? magnitudeOf(tokens[at + 1]?.core, language) : null;
+    if (magnitude === null || range.high.magnitude !== null) return { spoken: [sayRange(range, language)] };
+    const [high = '', ...rest] = sayWithMagnitude(range.high, magnitude, language).spoken;
+    return { spoken: [`${range.from} ${high}`, ...rest] };
+  }
+  const rate = language.base === 'en' ? (RATE.exec(written) ?? SHORT_RATE.exec(written)) : null;
+  const each = rate === null ? null : sayEach(rate[1]!, language);
+  if (each === null) return null;
+  const full = PER.get(rate![2]!) ?? SHORT_PER.get(rate![2]!);
+  return { spoken: [`${each} per ${full ?? rate![2]}`], ...(full !== undefined && { fullStop: 'may-end' as const }) };
 }
 
 interface MoneyRange {
@@ -90,14 +95,18 @@ function sayHyphenated(written: string, language: SpokenLanguage): string | null
   return `${sayMoney(money, language)} ${words.replaceAll('-', ' ')}`;
 }
 
-/** "$ 5", "Rs. 500", "INR 2,50,000", "₹ 1.5 lakh". */
+/** "$ 5", "Rs. 500", "INR 2,50,000", "₹ 1.5 lakh", "Rs 500-1000", "Rs 99/month". */
 function readSymbolFirst(at: number, { tokens, language }: Context): Reading | null {
   const { core, trail, endsParagraph } = tokens[at]!;
   const code = currencyOf(core, language);
   const amount = tokens[at + 1];
   if (code === null || !(trail === '' || trail === '.') || endsParagraph || !amount?.hasDigit) return null;
-  const suffixed = parseSuffixed(amount.core.replace(/\/-?$/, ''), language);
-  if (suffixed === null) return null;
+  const written = amount.core.replace(/\/-?$/, '');
+  const suffixed = parseSuffixed(written, language);
+  if (suffixed === null) {
+    const several = readRangeOrRate(`${code}${written}`, at + 1, { tokens, language });
+    return several && { ...several, spoken: ['', ...several.spoken] };
+  }
   const money = { ...suffixed, code };
   const magnitude = isOpen(amount) ? magnitudeOf(tokens[at + 2]?.core, language) : null;
   if (magnitude === null) return { spoken: ['', sayMoney(money, language)] };

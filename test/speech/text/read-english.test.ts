@@ -360,6 +360,12 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['The order came on 20-10-30.', 'The order came on October twentieth, twenty thirty.'],
     ['an order of 100-200 items', 'an order of one hundred to two hundred items'],
   ],
+  'ranges and rates after a currency': [
+    ['Rs 99/month', 'ninety-nine rupees per month'],
+    ['Rs. 500-1000', 'five hundred to one thousand rupees'],
+    ['INR 5-10 lakh a year', 'five to ten lakh rupees a year'],
+    ['USD 10-15/user', 'ten to fifteen dollars per user'],
+  ],
   'signs before money': [
     ['+$20 cashback', 'plus twenty dollar cashback'],
     ['You got +₹1.5 lakh and +€5.', 'You got plus one point five lakh rupees and plus five euros.'],
