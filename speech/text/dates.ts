@@ -1,7 +1,7 @@
 import { ENGLISH_MONTHS } from './languages/english.ts';
 import { longDate } from './languages/icu-names.ts';
 import type { SpokenLanguage } from './languages/language.ts';
-import { isDeterminer, sayNumber } from './numbers.ts';
+import { isDeterminer, readFraction, sayNumber } from './numbers.ts';
 import { type Context, isOpen, type Reading, type Token } from './token.ts';
 
 export interface CalendarDate {
@@ -15,6 +15,7 @@ export interface CalendarDate {
 export function readDate(at: number, context: Context): Reading | null {
   return (
     readNumericDate(at, context) ??
+    readSlashedRange(at, context) ??
     readDayAndMonth(at, context) ??
     readMonthFirst(at, context) ??
     readDayFirst(at, context) ??
@@ -51,6 +52,29 @@ function readDayAndMonth(at: number, { tokens, language }: Context): Reading | n
   const date = dates[row.indexOf(at)] ?? null;
   const spoken = date === null || dates.includes(null) ? null : sayDate(date, language);
   return spoken === null ? null : { spoken: [spoken] };
+}
+
+/** "12/24-1/2", but "1/4-1/2 cup": fractions rise. */
+function readSlashedRange(at: number, { tokens, language }: Context): Reading | null {
+  const token = tokens[at]!;
+  const match = language.base === 'en' ? /^(\d{1,2})\/(\d{1,2})[-–](\d{1,2})\/(\d{1,2})$/.exec(token.core) : null;
+  if (match === null) return null;
+  const [, from = '', of = '', until = '', ofUntil = ''] = match;
+  const both: Slashed[] = [
+    [from, of],
+    [until, ofUntil],
+  ];
+  const isRising = Number(from) * Number(ofUntil) < Number(until) * Number(of);
+  const fractions = both.map((written) => {
+    const alone = tokens.with(at, { ...token, core: written.join('/') });
+    return isRising ? (readFraction(at, { tokens: alone, language })?.spoken[0] ?? null) : null;
+  });
+  const dates = both.map((written) => {
+    const date = parseSlashed(written, language);
+    return date && sayDate(date, language);
+  });
+  const said = [fractions, dates].find((each) => !each.includes(null));
+  return said === undefined ? null : { spoken: [said.join(` ${language.to} `)] };
 }
 
 type Slashed = readonly [first: string, second: string];

@@ -366,6 +366,11 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['INR 5-10 lakh a year', 'five to ten lakh rupees a year'],
     ['USD 10-15/user', 'ten to fifteen dollars per user'],
   ],
+  'ranges of dates and fractions': [
+    ['Closed 12/24-1/2.', 'Closed December twenty-fourth to January second.'],
+    ['1/4-1/2 cup', 'one quarter to one half cup'],
+    ['12/24-13/32', 'twelve slash twenty-four minus thirteen slash thirty-two'],
+  ],
   'signs before money': [
     ['+$20 cashback', 'plus twenty dollar cashback'],
     ['You got +₹1.5 lakh and +€5.', 'You got plus one point five lakh rupees and plus five euros.'],
