@@ -12,6 +12,11 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
     const [feet, inches] = height.slice(1).map((digits) => language.numbers!.cardinal(Number(digits), null));
     return { spoken: [`${feet} foot ${inches}`] };
   }
+  const pressures = language.base === 'en' ? /^(\d{2,3})\/(\d{2,3})$/.exec(token.core) : null;
+  if (pressures !== null && tokens.slice(Math.max(0, at - 3), at).some(({ core }) => PRESSURE.test(core))) {
+    const [upper, lower] = pressures.slice(1).map((digits) => language.numbers!.cardinal(Number(digits), null));
+    return { spoken: [`${upper} over ${lower}`] };
+  }
   const match = MEASURE.exec(token.core);
   if (match === null) return null;
   const [, first = '', firstSuffix, second, suffix] = match;
@@ -30,6 +35,14 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
       suffix === 'm' &&
       (/^\d{1,2}(?:h|hrs?)$/i.test(tokens[at - 1]?.core ?? '') ||
         (isOpen(token) && /^\d{1,2}s$/.test(tokens[at + 1]?.core ?? '')));
+    if (
+      language.base === 'en' &&
+      suffix === 'm' &&
+      isOpen(token) &&
+      COUNTED_IN_MILLIONS.test(tokens[at + 1]?.core ?? '')
+    ) {
+      return { spoken: [`${amount} million`] };
+    }
     const name = measureName(isMinute ? 'min' : suffix, { isAttached: true }, number, language);
     return name === null ? null : { spoken: [`${amount} ${name}`] };
   }
@@ -51,6 +64,10 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
     ...(next.core.length > 1 && isShort(next.core) && { fullStop: 'may-end' as const }),
   };
 }
+
+const PRESSURE = /^(?:BP|pressure)$/;
+const COUNTED_IN_MILLIONS =
+  /^(?:people|users|customers|subscribers|followers|members|players|viewers|readers|visitors|views|downloads|installs|jobs|calls|sales|copies|dollars|euros|pounds|rupees)$/;
 
 /** "1,200 sq. ft.", "10 cu ft" and "5 sq. miles". */
 const POWERS: ReadonlyMap<string, string> = new Map([

@@ -371,6 +371,14 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['1/4-1/2 cup', 'one quarter to one half cup'],
     ['12/24-13/32', 'twelve slash twenty-four minus thirteen slash thirty-two'],
   ],
+  'large numbers of people': [
+    ['10m users and 1.5m people', 'ten million users and one point five million people'],
+    ['a 10m pool', 'a ten meters pool'],
+  ],
+  'blood pressure': [
+    ['Your BP is 120/80 today', 'Your B.P. is one hundred twenty over eighty today'],
+    ['a blood pressure of 130/85', 'a blood pressure of one hundred thirty over eighty-five'],
+  ],
   'signs before money': [
     ['+$20 cashback', 'plus twenty dollar cashback'],
     ['You got +₹1.5 lakh and +€5.', 'You got plus one point five lakh rupees and plus five euros.'],
