@@ -23,6 +23,10 @@ const LONGEST_STATEMENT = 400;
 const LONGEST_NAME = 120;
 /** Characters per request. */
 const WINDOW_LENGTH = 12_000;
+/** Room for the answer about a window; less for its parts, if the context of the model is too small. */
+const MOST_ANSWER_TOKENS = 4_096;
+const LEAST_ANSWER_TOKENS = 512;
+const LEAST_SPLIT_LENGTH = 1_000;
 /** Facts come from the beginning of a longer text; recall finds the rest by its chunks. */
 const MOST_WINDOWS = 10;
 const MOST_FACTS_OF_WINDOW = 40;
@@ -57,7 +61,7 @@ export async function extractFacts(
   }
   return answered > 0 ? { facts } : { facts: null, because: because ?? 'EMPTY' };
 
-  async function factsOfWindow(window: string): Promise<Fact[] | { because: string }> {
+  async function factsOfWindow(window: string, maxTokens = MOST_ANSWER_TOKENS): Promise<Fact[] | { because: string }> {
     let answer: string;
     try {
       const completion = await models.complete({
@@ -69,19 +73,32 @@ export async function extractFacts(
         ],
         responseSchema: { name: 'facts', schema: FACTS_SCHEMA },
         temperature: 0,
-        maxTokens: 4_096,
+        maxTokens,
         signal,
       });
       answer = completion.text;
     } catch (error) {
       signal.throwIfAborted();
-      return { because: error instanceof TandemError ? error.code : 'INTERNAL' };
+      const because = error instanceof TandemError ? error.code : 'INTERNAL';
+      // Few servers report how long their context is.
+      const isTooLong = because === 'CONTEXT_LENGTH_EXCEEDED' && maxTokens > LEAST_ANSWER_TOKENS;
+      return isTooLong ? await factsOfParts(halvesOf(window), maxTokens / 2) : { because };
     }
     const found = objectOf(answer)?.facts;
     if (!Array.isArray(found)) return { because: 'ANSWER_UNUSABLE' };
     const words = factWords(`${title ?? ''} ${window}`);
     const read = found.slice(0, MOST_FACTS_OF_WINDOW).map(readFact);
     return read.filter((fact) => fact !== null && isGrounded(fact, words)) as Fact[];
+  }
+
+  async function factsOfParts(parts: readonly string[], maxTokens: number): Promise<Fact[] | { because: string }> {
+    const answers: (Fact[] | { because: string })[] = [];
+    for (const part of parts) {
+      answers.push(await factsOfWindow(part, maxTokens));
+      if (!answers.some(Array.isArray)) break;
+    }
+    const found = answers.filter((answer) => Array.isArray(answer));
+    return found.length > 0 ? found.flat() : answers[0]!;
   }
 }
 
@@ -183,3 +200,11 @@ const FACTS_SCHEMA = {
     },
   },
 };
+
+/** Cut between words; a short text stays whole. */
+function halvesOf(text: string): string[] {
+  if (text.length < LEAST_SPLIT_LENGTH) return [text];
+  const space = text.lastIndexOf(' ', text.length / 2);
+  const cut = space > text.length / 4 ? space : text.length >> 1;
+  return [text.slice(0, cut).toWellFormed(), text.slice(cut).toWellFormed()];
+}

@@ -119,6 +119,29 @@ describe('fact extraction', () => {
     expect(shown.join('')).toBe(long);
   });
 
+  it('halves the text and the room for the answer until both fit the context of the model', async () => {
+    const models = new FakeLanguageModels();
+    const text = `${TEXT} ${'The harbour opens early. '.repeat(400)}`;
+    models.otherwise = ({ maxTokens }) =>
+      maxTokens! > 1_024
+        ? { error: new TandemError('CONTEXT_LENGTH_EXCEEDED', 'Too long.') }
+        : JSON.stringify({ facts: [ASHA] });
+    expect(await extract(models, text)).toEqual({ facts: [ASHA] });
+    const answered = models.requests.filter(({ maxTokens }) => maxTokens === 1_024);
+    expect(answered.map(({ messages }) => JSON.parse(messages[1]!.content!).text).join('')).toBe(text);
+  });
+
+  it('leaves less room for the answer about a short text, and gives up in the end', async () => {
+    const tooLong = new TandemError('CONTEXT_LENGTH_EXCEEDED', 'Too long.');
+    const roomy = new FakeLanguageModels().queue(tooLong, JSON.stringify({ facts: [ASHA] }));
+    expect(await extract(roomy)).toEqual({ facts: [ASHA] });
+    const models = new FakeLanguageModels();
+    models.otherwise = () => ({ error: tooLong });
+    const text = 'The harbour opens early. '.repeat(400);
+    expect(await extract(models, text)).toEqual({ facts: null, because: 'CONTEXT_LENGTH_EXCEEDED' });
+    expect(models.requests.map(({ maxTokens }) => maxTokens)).toEqual([4_096, 2_048, 1_024, 512]);
+  });
+
   it('stops when the signal aborts', async () => {
     const controller = new AbortController();
     const models = new FakeLanguageModels().queue({ neverEnds: true });
