@@ -5,11 +5,27 @@ import { Resampler } from '../../console/playground/audio/resampler.ts';
 import { isRaw, wavOf } from '../../console/playground/audio/wav.ts';
 import { curlOf, quoted } from '../../console/playground/command.ts';
 import { differences } from '../../console/playground/correction/diff.ts';
+import { lengthOf, type SpeechForm, speechRequestOf } from '../../console/playground/speech/speech-request.ts';
 import { encodeG711 } from '../../media/codecs/g711.ts';
 import { parseWav } from '../../media/wav.ts';
 import * as fc from '../properties.ts';
 
 const HOSTILE = `it's "5 $HOME" \\ \`id\` $(id) !! #\n\tend'`;
+
+describe('the length of a text to speak', () => {
+  const form: Omit<SpeechForm, 'text' | 'pitch'> = {
+    ...{ mode: 'text', voiceId: null, speed: 1, stability: 50 },
+    ...{ encoding: 'MP3', rateHz: 24_000, isStreamed: true },
+  };
+
+  it('includes the markup that a pitch adds, which the server counts, too', () => {
+    const raised = { ...form, text: 'Q&A', pitch: 2 };
+    expect(lengthOf(raised)).toBe(speechRequestOf(raised).text.length);
+    expect(lengthOf(raised)).toBeGreaterThan(40);
+    expect(lengthOf({ ...raised, pitch: 0 })).toBe(3);
+    expect(lengthOf({ ...raised, text: '' })).toBe(0);
+  });
+});
 
 describe('the quotes of a shell', () => {
   it('leave plain words as they are', () => {

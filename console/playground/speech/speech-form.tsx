@@ -3,7 +3,15 @@ import { useUrlSearch } from '../../app/url-search.ts';
 import { speechText } from '../../text/speech.ts';
 import { useDraft } from '../draft.ts';
 import { canGrow } from './growing-audio.ts';
-import { ENCODINGS, type Encoding, MAX_CHARACTERS, RATES_HZ, type RateHz, type SpeechForm } from './speech-request.ts';
+import {
+  ENCODINGS,
+  type Encoding,
+  lengthOf,
+  MAX_CHARACTERS,
+  RATES_HZ,
+  type RateHz,
+  type SpeechForm,
+} from './speech-request.ts';
 import { VoicePicker } from './voice-picker.tsx';
 
 type SpeechDraft = Omit<SpeechForm, 'text' | 'voiceId'> & { texts: Record<SpeechForm['mode'], string> };
@@ -74,9 +82,10 @@ function Fields({ draft, set }: FieldsProps) {
   );
 }
 
-function TextField({ draft: { mode, texts }, set }: FieldsProps) {
+function TextField({ draft: { mode, texts, pitch }, set }: FieldsProps) {
   const text = texts[mode];
-  const isTooLong = text.length > MAX_CHARACTERS;
+  const length = lengthOf({ mode, text, pitch });
+  const isTooLong = length > MAX_CHARACTERS;
   return (
     <div>
       <SegmentedControl
@@ -92,7 +101,7 @@ function TextField({ draft: { mode, texts }, set }: FieldsProps) {
       />
       <Textarea
         aria-label={mode === 'ssml' ? speechText.ssml : speechText.text}
-        description={speechText.length(text.length, MAX_CHARACTERS)}
+        description={speechText.length(length, MAX_CHARACTERS)}
         inputWrapperOrder={['input', 'description', 'error']}
         error={isTooLong && speechText.tooLong(MAX_CHARACTERS)}
         value={text}

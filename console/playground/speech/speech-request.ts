@@ -56,7 +56,12 @@ export function speechCommandOf(form: SpeechForm): HttpCommand {
   };
 }
 
-function textOf({ mode, text, pitch }: SpeechForm): string {
+/** Characters of the request, with the markup that a pitch adds. */
+export function lengthOf(form: Pick<SpeechForm, 'mode' | 'text' | 'pitch'>): number {
+  return form.text === '' ? 0 : textOf(form).length;
+}
+
+function textOf({ mode, text, pitch }: Pick<SpeechForm, 'mode' | 'text' | 'pitch'>): string {
   if (mode === 'ssml' || pitch === 0) return text;
   const escaped = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
   return `<speak><prosody pitch="${pitch > 0 ? '+' : ''}${pitch}st">${escaped}</prosody></speak>`;

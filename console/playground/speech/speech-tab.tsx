@@ -10,7 +10,7 @@ import { Output } from '../output.tsx';
 import { Problem } from '../problem.tsx';
 import { Workbench } from '../workbench.tsx';
 import { useSpeechForm } from './speech-form.tsx';
-import { FILES, MAX_CHARACTERS, speechCommandOf } from './speech-request.ts';
+import { FILES, lengthOf, MAX_CHARACTERS, speechCommandOf } from './speech-request.ts';
 import type { SpokenWord } from './speech-stream.ts';
 import { useSpeech } from './use-speech.ts';
 
@@ -24,7 +24,7 @@ export function SpeechTab() {
       price={speechText.price}
       run={speechText.synthesise}
       isRunning={run.isPending}
-      isReady={form.text.trim() !== '' && form.text.length <= MAX_CHARACTERS}
+      isReady={form.text.trim() !== '' && lengthOf(form) <= MAX_CHARACTERS}
       onRun={() => run.mutate(form)}
       onStop={stop}
       code={curlOf(speechCommandOf(form), location.origin)}
