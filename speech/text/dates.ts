@@ -43,6 +43,8 @@ function readDayAndMonth(at: number, { tokens, language }: Context): Reading | n
   const cue = tokens[row[0]! - 1]?.core.toLowerCase() ?? '';
   const numbers = row.map((place) => slashedAt(place, tokens)!);
   const areFractions = numbers.every(([first, second]) => Number(first) < Number(second) && Number(second) <= 10);
+  const verb = cue === 'on' ? (tokens[row[0]! - 2]?.core ?? '') : '';
+  if (areFractions && BEFORE_SHARES.test(verb)) return null;
   const isCued = BEFORE_DATES.test(cue) || WEEKDAYS.has(tokens[row[0]! - 1]?.core ?? '');
   if (!isCued && (areFractions || !BEFORE_CLEAR_DATES.test(cue))) return null;
   const end = row.at(-1)!;
@@ -118,6 +120,9 @@ function nextSlashed(at: number, tokens: readonly Token[]): number | null {
 
 const LONGEST_ROW = 8;
 const BEFORE_DATES = /^(?:on|date|(?:mon|tues|wednes|thurs|fri|satur|sun)day)$/;
+/** "Focused on 2/3." */
+const BEFORE_SHARES =
+  /^(?:bas(?:e|es|ed|ing)|focus(?:es|ed|ing)?|depend(?:s|ed|ing)?|rel(?:y|ies|ied|ying)|agree(?:s|d|ing)?|sav(?:e|es|ed|ing)|insist(?:s|ed|ing)?)$/i;
 const BEFORE_CLEAR_DATES = /^(?:by|until|till|before|after|since|due|from)$/;
 const AFTER_DATES =
   /^(?:at|and|or|from|to|until|before|after|because|if|with|when|for|in|morning|afternoon|evening|night|i|we|you|he|she|they|it|your|our)$/;

@@ -329,6 +329,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['Closed from 12/24 to 1/2.', 'Closed from December twenty-fourth to January second.'],
     ['on 5/6, 5/7 and 5/8 at noon', 'on May sixth, May seventh and May eighth at noon'],
     ['based on 1/2 or 3/4 of the data', 'based on one half or three quarters of the data'],
+    ['We focused on 2/3.', 'We focused on two thirds.'],
+    ['It depends on 12/15.', 'It depends on December fifteenth.'],
     ['put it on 1/2" pipe', 'put it on one half pipe'],
     ['After 9/11, it changed.', 'After nine eleven, it changed.'],
     ['from 1/32 to 1/16 in all', 'from one thirty-second to one sixteenth in all'],
