@@ -39,6 +39,8 @@ export interface ClusterRings extends Pick<NodePhoneDesk, 'dial'> {
 export function createClusterRings({ local, cluster, nodes, unheard, logger }: ClusterRingsOptions): ClusterRings {
   /** Branches of this node's legs on other nodes, by id. */
   const branches = new Map<string, RemoteBranch>();
+  /** Last commands to ended branches, by id, until the other node has them. */
+  const endings = new Map<string, RingCommand>();
   /** Legs of other nodes that ring here, by the id of their branch. */
   const rings = new Map<string, RingHere>();
   /** Resolved when no phone of this node is in a call of another one. Null unless the node drains. */
@@ -58,7 +60,7 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
     },
     async 'phones.event'({ id, event }) {
       branches.get(id)?.receive(event);
-      return { isLive: branches.has(id) };
+      return { isLive: branches.has(id), ending: endings.get(id) };
     },
     'phones.open_media': async ({ id }) => (await branches.get(id)?.openMedia()) ?? null,
     async 'phones.media'({ id, request }) {
@@ -94,7 +96,7 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
         }
       };
       const tell = (command: RingCommand) =>
-        void inOrder(async () => {
+        inOrder(async () => {
           if (isThere) await send(boot, 'phones.command', { id, command });
         }).catch((error) => {
           logger.warn({ callId: request.call.call_id, err: error }, 'phones on another node were lost');
@@ -104,6 +106,11 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
       const end = () => {
         closing.abort();
         return branches.delete(id);
+      };
+      const endBy = (command: RingCommand) => {
+        end();
+        endings.set(id, command);
+        void tell(command).finally(() => endings.delete(id));
       };
       const giveUp = () => {
         if (!end()) return;
@@ -125,18 +132,18 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
         async openMedia() {
           isAnswering = true;
           const onLost = (detail: string) => {
-            tell(HANG_UP_LOST);
+            void tell(HANG_UP_LOST);
             if (end()) onEvent({ type: 'leg.lost', detail });
           };
           branch.media = await openMedia({ signal: closing.signal, onLost }).catch((error) => {
             if (closing.signal.aborted) return null;
             throw error;
           });
-          void branch.media?.connected.then((remote) => tell({ type: 'connected', remote }));
+          void branch.media?.connected.then((remote) => void tell({ type: 'connected', remote }));
           return branch.media && { rtpCapabilities: branch.media.rtpCapabilities };
         },
         lose() {
-          tell(HANG_UP_LOST);
+          void tell(HANG_UP_LOST);
           giveUp();
         },
       };
@@ -146,15 +153,9 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
         branch.lose();
       });
       return {
-        hangup(cause) {
-          end();
-          tell({ type: 'hangup', cause });
-        },
-        answeredElsewhere() {
-          end();
-          tell({ type: 'answered_elsewhere' });
-        },
-        hold: (isHeld) => tell({ type: 'hold', isHeld }),
+        hangup: (cause) => endBy({ type: 'hangup', cause }),
+        answeredElsewhere: () => endBy({ type: 'answered_elsewhere' }),
+        hold: (isHeld) => void tell({ type: 'hold', isHeld }),
         offerAgain() {},
       };
     };
@@ -167,8 +168,9 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
       if (!rings.has(id)) return;
       if (isFinal(event)) forget(id);
       inOrder(() => send(boot, 'phones.event', { id, event })).then(
-        ({ isLive }) => {
-          if (!isLive) commandHere(id, { type: 'hangup', cause: 'NORMAL_CLEARING' });
+        ({ isLive, ending }) => {
+          // A report may overtake the command that ended the leg.
+          if (!isLive) commandHere(id, ending ?? { type: 'hangup', cause: 'NORMAL_CLEARING' });
         },
         (error) => {
           logger.warn({ callId: request.call.call_id, err: error }, 'the node of a call was not told about its phone');
@@ -293,7 +295,10 @@ interface Commands {
   /** `boot` is the node of the call. */
   'phones.ring': { args: { id: string; boot: string; request: SentRequest }; result: null };
   'phones.command': { args: { id: string; command: RingCommand }; result: null };
-  'phones.event': { args: { id: string; event: BranchEvent }; result: { isLive: boolean } };
+  'phones.event': {
+    args: { id: string; event: BranchEvent };
+    result: { isLive: boolean; ending?: RingCommand | undefined };
+  };
   /** Null: another phone was faster, or the call has ended. */
   'phones.open_media': { args: { id: string }; result: Pick<PhoneMedia, 'rtpCapabilities'> | null };
   'phones.media': { args: { id: string; request: MediaRequest }; result: object };

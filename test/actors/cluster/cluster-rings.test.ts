@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { PhoneNotice } from '../../../actors/phones/phone-desk.ts';
 import { eventually } from '../../eventually.ts';
 import { createTestDatabase, type TestDatabase } from '../../storage/test-database.ts';
 import { connect, dial, HOLDER, openPhoneNodes, type PhoneNode } from './phone-nodes.ts';
@@ -70,6 +71,27 @@ describe('call for a user with phones on several nodes', () => {
     await answer(own);
     await eventually(() => expect(other.notices.at(-1)).toMatchObject({ hangup_cause: 'ANSWERED_ELSEWHERE' }));
     expect(legsOf(there)).toBe(0);
+  });
+
+  it('stops ringing as answered elsewhere although the other node reports the ringing only then', async () => {
+    const own = await phoneOn(here);
+    const { token } = await there.phones.mint(HOLDER);
+    const notices: PhoneNotice[] = [];
+    let thaw = () => {};
+    await there.phones.connect(token, {
+      send(notice) {
+        notices.push(notice);
+        if (notice.type !== 'incoming') return;
+        // The command that ends the ringing waits for the answer to the ring.
+        thaw = hub.freeze(here.boot, 'answers');
+        void answer(own);
+      },
+      close() {},
+    });
+    dial(here);
+    await eventually(() => expect(notices.at(-1)).toMatchObject({ type: 'ended' }));
+    expect(notices.at(-1)).toMatchObject({ hangup_cause: 'ANSWERED_ELSEWHERE' });
+    thaw();
   });
 
   it('goes to one phone if several answer at the same time', async () => {

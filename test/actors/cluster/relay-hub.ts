@@ -9,7 +9,7 @@ export class RelayHub {
   readonly #subscriptions = new Set<{ topic: string; boot: string; listener: (message: unknown) => void }>();
   readonly #disconnected = new Set<string>();
   /** Deliveries that wait for a frozen node, by boot. */
-  readonly #frozen = new Map<string, (() => void)[]>();
+  readonly #frozen = new Map<string, { topics: string; later: (() => void)[] }>();
 
   connect(boot: string): NodeRelay {
     const own = new Set<() => Promise<void>>();
@@ -32,9 +32,9 @@ export class RelayHub {
             continue;
           }
           const deliver = () => listener(JSON.parse(json));
-          const later = this.#frozen.get(to);
-          if (later === undefined) setImmediate(deliver);
-          else later.push(deliver);
+          const frozen = this.#frozen.get(to);
+          if (frozen !== undefined && topic.endsWith(frozen.topics)) frozen.later.push(deliver);
+          else setImmediate(deliver);
         }
         return reached.length;
       },
@@ -42,10 +42,10 @@ export class RelayHub {
     };
   }
 
-  /** Keeps the messages to a node until the returned function is called. */
-  freeze(boot: string): () => void {
+  /** Keeps the messages to a node until the returned function is called; only those of topics with this end, if given. */
+  freeze(boot: string, topics = ''): () => void {
     const later: (() => void)[] = [];
-    this.#frozen.set(boot, later);
+    this.#frozen.set(boot, { topics, later });
     return () => {
       this.#frozen.delete(boot);
       for (const deliver of later) setImmediate(deliver);
