@@ -21,6 +21,9 @@ export function addLetterFeatures(point: Float32Array, words: ReadonlyMap<string
     // Scaled so that together they have the length RUNS_COUNT.
     for (const run of runs) addFeature(point, run, (weight * RUNS_COUNT) / Math.sqrt(runs.length));
   }
+  const [first] = words.keys();
+  // The features of a few short words may cancel one another.
+  if (first !== undefined && point.every((value) => value === 0)) addFeature(point, `=${first}`, weightOf(first));
 }
 
 /**

@@ -41,6 +41,11 @@ describe('offline embedder', () => {
     );
   });
 
+  it('returns a unit vector for words whose features cancel one another', async () => {
+    const [point] = await embedder.embed(['\u{2d22e} \u578c'], SIGNAL);
+    expect(Math.hypot(...point!)).toBeCloseTo(1, 4);
+  });
+
   it('ranks a paraphrase among the first five of 80 texts, in three of four cases', async () => {
     const passages = await embedder.embed(
       PARAPHRASES.map(([passage]) => passage),
