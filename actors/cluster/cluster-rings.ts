@@ -101,7 +101,8 @@ export function createClusterRings({ local, cluster, nodes, unheard, logger }: C
         }).catch((error) => {
           logger.warn({ callId: request.call.call_id, err: error }, 'phones on another node were lost');
           giveUp();
-          unheard.repeat(boot, () => send(boot, 'phones.command', { id, command: HANG_UP_LOST }));
+          const last = endings.get(id) ?? HANG_UP_LOST;
+          unheard.repeat(boot, () => send(boot, 'phones.command', { id, command: last }));
         });
       const end = () => {
         closing.abort();

@@ -365,14 +365,25 @@ describe('call with a phone of a node that fails', () => {
     });
   });
 
-  it('ends for the phone once the nodes hear of each other again', async () => {
+  it('ends for the phone with the cause of the call once the nodes hear of each other again', async () => {
     const { agent, leg } = await talk();
     hub.disconnect(there.boot);
-    leg.hangup('NORMAL_CLEARING');
+    leg.hangup('MAX_DURATION');
+    await eventually(() => expect(here.logger.messages('warn')).toContain('phones on another node were lost'));
     hub.reconnect(there.boot);
-    await eventually(() => {
-      here.renew();
-      expect(agent.types().at(-1)).toBe('ended');
-    });
+    here.renew();
+    await eventually(() => expect(agent.notices.at(-1)).toMatchObject({ type: 'ended', hangup_cause: 'MAX_DURATION' }));
+  });
+
+  it('stops ringing as answered elsewhere once the nodes hear of each other again', async () => {
+    const [agent, own] = [await phoneOn(there), await phoneOn(here)];
+    dial(here);
+    await eventually(() => expect(agent.types()).toContain('incoming'));
+    hub.disconnect(there.boot);
+    await answer(own);
+    await eventually(() => expect(here.logger.messages('warn')).toContain('phones on another node were lost'));
+    hub.reconnect(there.boot);
+    here.renew();
+    await eventually(() => expect(agent.notices.at(-1)).toMatchObject({ hangup_cause: 'ANSWERED_ELSEWHERE' }));
   });
 });

@@ -46,7 +46,7 @@ export function openPhoneNodes(count: number, sql: Sql) {
     const renew = () => {
       for (const listener of listeners) listener(peers);
     };
-    return { boot, local, phones, clock, webRtc, lose, renew };
+    return { boot, local, phones, clock, webRtc, logger, lose, renew };
   });
   return { hub, nodes };
 }
