@@ -38,7 +38,7 @@ export class LegCredentials {
    */
   answer(response: SrfResponse, uri: string): Record<string, string> | null {
     const { status } = response;
-    const challenge = response.get(status === 407 ? 'Proxy-Authenticate' : 'WWW-Authenticate');
+    const challenge = challengeOf(response);
     const answerable = challenge === undefined ? null : answerableOf(challenge);
     if (challenge === undefined || answerable === null || this.#answers >= MOST_ANSWERS) return null;
     const { realm, nonce } = answerable;
@@ -63,17 +63,21 @@ export class LegCredentials {
     return this.#headers(uri);
   }
 
-  /** How this final status concerns the account of the trunk; null if it does not. */
-  refusalBy(status: number): string | null {
+  /** How this final response concerns the account of the trunk; null if it does not. */
+  refusalBy(response: SrfResponse): string | null {
+    const { status } = response;
     const { username, password } = this.#trunk;
     const hasAccount = username !== null && password !== null;
-    const hasAnswered = hasAccount && this.#answered.size > 0;
-    if (status === 403 && hasAnswered) return 'the carrier refused the username or password of the trunk, or this call';
+    if (status === 403 && hasAccount && this.#answered.size > 0)
+      return 'the carrier refused the username or password of the trunk, or this call';
     if (!isChallenge(status)) return null;
-    if (hasAnswered) return 'the carrier refused the username or password of the trunk';
-    return hasAccount
-      ? 'the carrier requires an authentication that Tandem does not support'
-      : 'the carrier requires a username and password, which the trunk does not have';
+    if (!hasAccount) return 'the carrier requires a username and password, which the trunk does not have';
+    const challenge = challengeOf(response);
+    const isSupported = challenge === undefined ? this.#answered.size > 0 : answerableOf(challenge) !== null;
+    if (!isSupported) return 'the carrier requires an authentication that Tandem does not support';
+    // A stale nonce does not mean a wrong password (RFC 7616 §3.3).
+    if (challenge !== undefined && isStale(challenge)) return 'the carrier rejected each of its nonces as stale';
+    return 'the carrier refused the username or password of the trunk';
   }
 
   #headers(uri: string): Record<string, string> {
@@ -92,6 +96,10 @@ export class LegCredentials {
     }
     return headers;
   }
+}
+
+function challengeOf(response: SrfResponse): string | undefined {
+  return response.get(response.status === 407 ? 'Proxy-Authenticate' : 'WWW-Authenticate');
 }
 
 export function isChallenge(sipStatus: number): boolean {

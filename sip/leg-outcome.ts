@@ -14,7 +14,7 @@ export function outcomeOfResponse(
   const { status } = response;
   const hangupCause = causeOfStatus(status, response.get('Reason'));
   const reason = printable(response.reason);
-  const explanation = status < 400 ? REDIRECTED : credentials.refusalBy(status);
+  const explanation = status < 400 ? REDIRECTED : credentials.refusalBy(response);
   const detail = explanation === null ? reason : `${explanation} (${`${status} ${reason}`.trim()})`;
   return { sipStatus: status, hangupCause, detail };
 }

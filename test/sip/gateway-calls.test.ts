@@ -345,6 +345,25 @@ describe('trunk authentication', () => {
     });
   });
 
+  test('blames the password neither for stale nonces nor for another, unsupported challenge', async () => {
+    const account = { username: 'tandem', password: 's3cret' };
+    const edge = { ...account, realm: 'edge', challenge: 407 } as const;
+    const core = { ...account, realm: 'core', challenge: 401 } as const;
+    const stale = await network.carrier({ auth: { ...core, nonceUses: 0 } });
+    const unsupported = await network.carrier({ auth: [edge, { ...core, algorithm: 'SHA-512-256' }] });
+    const silent = await network.carrier({ auth: core });
+    silent.failures.set(CUSTOMER_NUMBER, 401);
+    const details = [stale, unsupported, silent].map(async ({ sipUri }) => {
+      const dialed = dialLeg(network.gateway, { trunk: trunkOf(sipUri, account) });
+      return ((await dialed.over()) as { detail: string }).detail;
+    });
+    expect(await Promise.all(details)).toEqual([
+      'the carrier rejected each of its nonces as stale (401 From the carrier)',
+      'the carrier requires an authentication that Tandem does not support (401 From the carrier)',
+      'the carrier refused the username or password of the trunk (401 From the carrier)',
+    ]);
+  });
+
   test('explains a 403 that may concern the account', async () => {
     const auth = { username: 'tandem', password: 's3cret', realm: 'carrier', challenge: 401 } as const;
     const challenging = await network.carrier({ auth });

@@ -6,8 +6,8 @@ export interface CarrierAuth {
   password: string;
   realm: string;
   challenge: 401 | 407;
-  /** Default: MD5. */
-  algorithm?: 'MD5' | 'SHA-256';
+  /** Default: MD5. Tandem does not support SHA-512-256. */
+  algorithm?: 'MD5' | 'SHA-256' | 'SHA-512-256';
   /** Uses per nonce before it becomes stale. Default: unlimited. */
   nonceUses?: number;
   /** Also challenges BYE and re-INVITE. Default: false. */
