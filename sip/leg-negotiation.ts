@@ -10,8 +10,8 @@ import {
   type ReadAnswer,
   type Reader,
   readAnswer,
-  readEmptyOffer,
   readOffer,
+  readWithoutStreams,
 } from './sdp.ts';
 import { sdpOf } from './sdp-body.ts';
 import { SipError } from './sip-error.ts';
@@ -61,7 +61,7 @@ export class LegNegotiation {
 
   /** Applies the SDP of the 200 to our re-INVITE. Null, with the session unchanged, if it is invalid. */
   takeLaterAnswer(sdp: string | undefined): RemoteMedia | null {
-    return sdp ? this.#takeOver(sdp) : null;
+    return sdp ? this.#takeOver(sdp, true) : null;
   }
 
   offer(): string {
@@ -103,7 +103,7 @@ export class LegNegotiation {
     }
     try {
       if (this.remote !== null) {
-        const streams = readEmptyOffer(sdp);
+        const streams = readWithoutStreams(sdp);
         if (streams !== null)
           return this.#takeEmptyOffer(this.remote, streams, (body) => reply.send(200, sdpBody(body, headers)));
       }
@@ -136,6 +136,10 @@ export class LegNegotiation {
     this.#local.sessionVersion++;
     answer(buildEmptyAnswer(this.#local, streams));
     this.#local.streams = streams;
+    return this.#silence(remote);
+  }
+
+  #silence(remote: RemoteMedia): RemoteMedia {
     this.remote = { ...remote, direction: 'inactive' };
     return this.remote;
   }
@@ -145,12 +149,13 @@ export class LegNegotiation {
     const sdp = sdpOf(ack);
     if (!this.#isAnswerDue || sdp === undefined) return null;
     this.#isAnswerDue = false;
-    return this.#takeOver(sdp);
+    return this.#takeOver(sdp, true);
   }
 
-  /** Null, without a change, for an invalid answer. */
-  #takeOver(sdp: string): RemoteMedia | null {
+  /** Null, without a change, for an invalid answer. A later one may remove the audio that was agreed before. */
+  #takeOver(sdp: string, isLater = false): RemoteMedia | null {
     try {
+      if (isLater && this.remote !== null && readWithoutStreams(sdp) !== null) return this.#silence(this.remote);
       const answer = readAnswer(
         sdp,
         this.#reader((values) => this.#keys.readAnswer(values)),

@@ -113,17 +113,17 @@ export function readOffer(sdp: string, local: Reader): ReadOffer {
 }
 
 /**
- * Parses an offer that leaves no stream: the peer has removed its audio, which some peers do to hold a call
- * (RFC 3264 §8.2). Null for any other offer.
+ * Parses an offer or answer that leaves no stream: the peer has removed its audio, which some peers do to hold a call
+ * (RFC 3264 §8.2). Null for any other.
  * @throws SipError `sdp.unreadable`
  */
-export function readEmptyOffer(sdp: string): NonNullable<LocalSession['streams']> | null {
+export function readWithoutStreams(sdp: string): NonNullable<LocalSession['streams']> | null {
   const { media } = parseSession(sdp);
   const audioIndex = media.findIndex(({ type }) => type === 'audio');
   return audioIndex >= 0 && media.every(({ port }) => port === 0) ? { media, audioIndex } : null;
 }
 
-/** The SDP text that answers it. */
+/** The SDP text that answers such an offer. */
 export function buildEmptyAnswer(local: LocalSession, { media }: NonNullable<LocalSession['streams']>): string {
   return write(sessionOf(local, media.map(refused)));
 }

@@ -43,6 +43,22 @@ test('an offer that removes the audio is accepted, and a later one of ours offer
   expect(take(mediaAt(7004))).toMatchObject({ rtpPort: 7004, direction: 'sendrecv' });
 });
 
+test('an answer that removes the audio silences an answered leg until audio is agreed again', () => {
+  const negotiation = new LegNegotiation({ localMedia: MEDIA, trunk: trunkOf('sip:192.0.2.7') }, () => false);
+  const request = partial<SrfReceivedRequest>({ method: 'INVITE', body: '', get: () => undefined });
+  const acknowledge = (body: string) => {
+    negotiation.takeRequest(request, { send() {} }, {});
+    return negotiation.takeAcknowledgement(partial<SrfReceivedRequest>({ ...request, body }));
+  };
+  expect(acknowledge(mediaAt(0))).toBeNull();
+  acknowledge(mediaAt(5004));
+  expect(acknowledge(mediaAt(0))).toMatchObject({ rtpPort: 5004, direction: 'inactive' });
+  expect(acknowledge(mediaAt(7004))).toMatchObject({ rtpPort: 7004, direction: 'sendrecv' });
+  negotiation.offerAgain();
+  expect(negotiation.takeLaterAnswer(mediaAt(0))).toMatchObject({ rtpPort: 7004, direction: 'inactive' });
+  expect(negotiation.takeLaterAnswer('v=1')).toBeNull();
+});
+
 const MEDIA = { host: '192.0.2.1', rtpPort: 40_000 };
 const mediaAt = (port: number) =>
   `v=0\r\no=- 1 1 IN IP4 192.0.2.7\r\ns=-\r\nc=IN IP4 192.0.2.7\r\nt=0 0\r\nm=audio ${port} RTP/AVP 0\r\n`;
