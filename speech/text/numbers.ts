@@ -126,9 +126,12 @@ function readSpacedNumber(at: number, tokens: readonly Token[]): Reading | null 
 
 function isYear(number: number, at: number, { tokens }: Context): boolean {
   if (number < 1100 || number > 2099) return false;
-  const next = tokens[at]!.trail === '' ? (tokens[at + 1]?.core.toLowerCase() ?? '') : '';
-  if (COUNTED.test(next)) return false;
-  return number >= 1900 || YEAR_CUES.has(tokens[at - 1]?.core.toLowerCase() ?? '');
+  return !isCounted(at, tokens) && (number >= 1900 || YEAR_CUES.has(tokens[at - 1]?.core.toLowerCase() ?? ''));
+}
+
+/** "2000 people" and "2000 kg". */
+export function isCounted(at: number, tokens: readonly Token[]): boolean {
+  return tokens[at]!.trail === '' && COUNTED.test(tokens[at + 1]?.core.toLowerCase() ?? '');
 }
 
 const RUPEES = new Set(['rupees', 'rupee', 'lakh', 'lakhs', 'crore', 'crores']);

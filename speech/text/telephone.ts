@@ -1,6 +1,7 @@
 import { parseNumericDate } from './dates.ts';
 import type { SpokenLanguage } from './languages/language.ts';
-import { followsCue, sayDigitGroups, sayDigits } from './numbers.ts';
+import { followsCue, isCounted, sayDigitGroups, sayDigits } from './numbers.ts';
+import { readMeasure } from './percent-and-units.ts';
 import { type Context, isOpen, type Reading, type Token } from './token.ts';
 
 /**
@@ -38,17 +39,27 @@ export function readGroupedNumber(at: number, context: Context): Reading | null 
   return isZipCode || isGrouped ? { spoken: [sayTelephone(core, language)] } : null;
 }
 
-/** Unlike "order 100-200 items" and "on 20-10-30". */
+/** Unlike "order 150-175 items", "order 100-200 today", "an order in 2023-2024" and "on 20-10-30". */
 function isCode(groups: readonly string[], at: number, context: Context): boolean {
   if (!followsCue(at, context)) return false;
-  const isCounted = isOpen(context.tokens[at]) && COUNTED.test(context.tokens[at + 1]?.core ?? '');
-  if (groups.every(({ length }) => length >= 3)) return groups.length > 2 || !isCounted;
+  if (groups.every(({ length }) => length >= 3)) return groups.length > 2 || !isQuantity(groups, at, context);
   const isSortCode = groups.length === 3 && groups.every(({ length }) => length === 2);
   return isSortCode && context.tokens.slice(Math.max(0, at - 4), at).some(({ core }) => /^sort$/i.test(core));
 }
 
-/** Things in the plural. */
-const COUNTED = /^(?!(?:is|was|has|this|expires|ends|lasts|works|appears)$)[a-z]+s$/;
+function isQuantity(groups: readonly string[], at: number, context: Context): boolean {
+  const { tokens } = context;
+  const [low, high] = groups.map(Number);
+  if (low! < high! && groups.every(isRound)) return true;
+  if (tokens[at - 1]?.core.toLowerCase() === 'in' && groups.every((group) => /^(?:19|20)\d\d$/.test(group))) {
+    return !/^end(?:s|ing)$/i.test(tokens[at - 2]?.core ?? '');
+  }
+  const isOfThings = isOpen(tokens[at]) && THINGS.test(tokens[at + 1]?.core ?? '');
+  return isOfThings || isCounted(at, tokens) || readMeasure(at, context) !== null;
+}
+
+/** Words in the plural, unlike verbs. */
+const THINGS = /^(?!(?:is|was|has|this|expires|ends|lasts|works|appears)$)[a-z]+s$/;
 
 const MOST_WORDS = 6;
 const FEWEST_DIGITS = 7;

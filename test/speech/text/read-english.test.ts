@@ -361,6 +361,11 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['Your sort code is 20-10-30', 'Your sort code is two zero, one zero, three zero'],
     ['The order came on 20-10-30.', 'The order came on October twentieth, twenty thirty.'],
     ['an order of 100-200 items', 'an order of one hundred to two hundred items'],
+    ['Please order 100-200 today.', 'Please order one hundred to two hundred today.'],
+    ['Order 250-300 ml of milk.', 'Order two hundred fifty to three hundred milliliters of milk.'],
+    ['Order 150-200 sq. ft. of wood', 'Order one hundred fifty to two hundred square feet of wood'],
+    ['You placed an order in 2023-2024.', 'You placed an order in twenty twenty-three to twenty twenty-four.'],
+    ['a card ending in 2023-2024', 'a card ending in two zero two three, two zero two four'],
   ],
   'ranges and rates after a currency': [
     ['Rs 99/month', 'ninety-nine rupees per month'],
