@@ -190,7 +190,8 @@ const STATES: ReadonlySet<string> = new Set(
  * Whether one of the three words before it, within the sentence, makes it an identifier: "your order number is 48213".
  */
 export function followsCue(at: number, { tokens, language }: Context): boolean {
-  const first = isSecondGroup(at, tokens) ? at - 1 : at;
+  let first = at;
+  while (first > at - MOST_GROUPS && isLaterGroup(first, tokens)) first--;
   for (let before = first - 1; before >= Math.max(0, first - 3); before--) {
     const { core, trail } = tokens[before]!;
     if (/[.!?।,;]/.test(trail) && !(trail === '.' && /^nos?$/i.test(core))) return false;
@@ -201,8 +202,10 @@ export function followsCue(at: number, { tokens, language }: Context): boolean {
   return false;
 }
 
-/** "482 913" */
-function isSecondGroup(at: number, tokens: readonly Token[]): boolean {
+const MOST_GROUPS = 5;
+
+/** The second of "482 913", and the second and third of "482 913 500". */
+function isLaterGroup(at: number, tokens: readonly Token[]): boolean {
   const before = tokens[at - 1];
   return isOpen(before) && /^\d{3,}$/.test(before.core) && before.core.length === tokens[at]!.core.length;
 }

@@ -398,6 +398,7 @@ const SUBJECTS: Record<string, readonly Row[]> = {
   ],
   'codes in two words': [
     ['Your code is 482 913.', 'Your code is four eight two nine one three.'],
+    ['Your account number is 123 456 789.', 'Your account number is one two three four five six seven eight nine.'],
     ['Use code 1234 5678 now', 'Use code one two three four five six seven eight now'],
     ['Code 482, 913 people', 'Code four eight two, nine hundred thirteen people'],
   ],
