@@ -291,15 +291,23 @@ export function readWeekday(at: number, { tokens, language }: Context): Reading 
   const leads =
     monthOf(next, language) !== null ||
     dayOf(next) !== null ||
-    DATE_OR_TIME.test(next.core) ||
+    startsDateOrTime(at + 1, { tokens, language }) ||
     next.core.startsWith('-') ||
     next.core === '–';
   return leads ? { spoken: [name], fullStop: 'never-ends' } : null;
 }
 
-/** 11/30, 10:30, 9am, 10-2 */
-const DATE_OR_TIME =
-  /^(?:\d{1,2}\/\d{1,2}|(?!\d+$)\d{1,2}(?::\d\d)?(?:[ap]m?)?(?:[-–]\d{1,2}(?::\d\d)?(?:[ap]m?)?)?)$/i;
+/** "Sat 11/30" and "Sat 10-2", but "Sat 1/2 of the time" and "Sat 10-15 minutes" start with a verb. */
+function startsDateOrTime(at: number, context: Context): boolean {
+  const { tokens } = context;
+  if (tokens[at]!.core.includes('/')) return readDate(at, context) !== null;
+  const lasts = isOpen(tokens[at]) && DURATIONS.test(tokens[at + 1]?.core ?? '');
+  return TIME.test(tokens[at]!.core) && !lasts;
+}
+
+/** 10:30, 9am, 10-2 */
+const TIME = /^(?!\d+$)\d{1,2}(?::\d\d)?(?:[ap]m?)?(?:[-–]\d{1,2}(?::\d\d)?(?:[ap]m?)?)?$/i;
+const DURATIONS = /^(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days|weeks|months|years)$/;
 const WEEKDAYS = new Map([
   ...['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'].map(
     (name) => [name.slice(0, 3), name] as const,

@@ -345,6 +345,10 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['Fri 5pm or Sun 10:30', 'Friday five P.M. or Sunday ten thirty'],
     ['The Sun 1,000 miles away', 'The Sun one thousand miles away'],
     ['He sat 10 minutes.', 'He sat ten minutes.'],
+    ['Sat 10-15 minutes on hold', 'Sat ten to fifteen minutes on hold'],
+    ['Sun 2/3 covered', 'Sun two thirds covered'],
+    ['Sun 11/29/2026 at 9', 'Sunday November twenty-ninth, twenty twenty-six at nine'],
+    ['Mon 5/6-5/10', 'Monday May sixth to May tenth'],
   ],
   'numbers with hyphens': [
     ['Your SSN is 123-45-6789.', 'Your S.S.N. is one two three, four five, six seven eight nine.'],
