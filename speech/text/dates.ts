@@ -45,7 +45,7 @@ function readDayAndMonth(at: number, { tokens, language }: Context): Reading | n
   const areFractions = numbers.every(([first, second]) => Number(first) < Number(second) && Number(second) <= 10);
   const verb = cue === 'on' ? (tokens[row[0]! - 2]?.core ?? '') : '';
   if (areFractions && BEFORE_SHARES.test(verb)) return null;
-  const isCued = BEFORE_DATES.test(cue) || WEEKDAYS.has(tokens[row[0]! - 1]?.core ?? '');
+  const isCued = isDateCued(row[0]!, tokens);
   if (!isCued && (areFractions || !BEFORE_CLEAR_DATES.test(cue))) return null;
   const end = row.at(-1)!;
   const next = isOpen(tokens[end]) ? tokens[end + 1]?.core.toLowerCase() : undefined;
@@ -56,7 +56,14 @@ function readDayAndMonth(at: number, { tokens, language }: Context): Reading | n
   return spoken === null ? null : { spoken: [spoken] };
 }
 
-/** "12/24-1/2", but "1/4-1/2 cup": fractions rise. */
+/** "On 5/6", "Tue 5/6" and "date: 5/6", but "to date 1/2" and the month and year of "expiry date 11/28". */
+function isDateCued(at: number, tokens: readonly Token[]): boolean {
+  const [before = '', cue = ''] = [at - 2, at - 1].map((place) => tokens[place]?.core ?? '');
+  if (/^date$/i.test(cue)) return !/^(?:to|exp|expiry|expiration)$/i.test(before);
+  return BEFORE_DATES.test(cue.toLowerCase()) || WEEKDAYS.has(cue);
+}
+
+/** "12/24-1/2" and "on 1/4-1/5", but "1/4-1/2", which rises, and "1/2-1/4 cup". */
 function readSlashedRange(at: number, { tokens, language }: Context): Reading | null {
   const token = tokens[at]!;
   const match = language.base === 'en' ? /^(\d{1,2})\/(\d{1,2})[-–](\d{1,2})\/(\d{1,2})$/.exec(token.core) : null;
@@ -67,9 +74,12 @@ function readSlashedRange(at: number, { tokens, language }: Context): Reading | 
     [until, ofUntil],
   ];
   const isRising = Number(from) * Number(ofUntil) < Number(until) * Number(of);
+  const isShare = isOpen(token) && AFTER_SHARES.test(tokens[at + 1]?.core ?? '');
+  const areMeasured = both.every(([part, whole]) => MEASURED.test(whole) && isReduced(Number(part), Number(whole)));
+  const areFractions = isShare || (isRising && areMeasured && !isDateCued(at, tokens));
   const fractions = both.map((written) => {
     const alone = tokens.with(at, { ...token, core: written.join('/') });
-    return isRising ? (readFraction(at, { tokens: alone, language })?.spoken[0] ?? null) : null;
+    return areFractions ? (readFraction(at, { tokens: alone, language })?.spoken[0] ?? null) : null;
   });
   const dates = both.map((written) => {
     const date = parseSlashed(written, language);
@@ -77,6 +87,15 @@ function readSlashedRange(at: number, { tokens, language }: Context): Reading | 
   });
   const said = [fractions, dates].find((each) => !each.includes(null));
   return said === undefined ? null : { spoken: [said.join(` ${language.to} `)] };
+}
+
+/** Denominators of recipes and rulers. */
+const MEASURED = /^(?:[234568]|16|32|64)$/;
+const AFTER_SHARES =
+  /^(?:of|cups?|teaspoons?|tsp|tablespoons?|tbsp|inch(?:es)?|miles?|pounds?|lbs?|ounces?|oz|pints?|quarts?|gallons?|hours?|full)$/;
+
+function isReduced(part: number, whole: number): boolean {
+  return ![2, 3, 5].some((factor) => part % factor === 0 && whole % factor === 0);
 }
 
 type Slashed = readonly [first: string, second: string];
@@ -119,7 +138,7 @@ function nextSlashed(at: number, tokens: readonly Token[]): number | null {
 }
 
 const LONGEST_ROW = 8;
-const BEFORE_DATES = /^(?:on|date|(?:mon|tues|wednes|thurs|fri|satur|sun)day)$/;
+const BEFORE_DATES = /^(?:on|(?:mon|tues|wednes|thurs|fri|satur|sun)day)$/;
 /** "Focused on 2/3." */
 const BEFORE_SHARES =
   /^(?:bas(?:e|es|ed|ing)|focus(?:es|ed|ing)?|depend(?:s|ed|ing)?|rel(?:y|ies|ied|ying)|agree(?:s|d|ing)?|sav(?:e|es|ed|ing)|insist(?:s|ed|ing)?)$/i;

@@ -339,6 +339,9 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['See you Wed, 12/3 at noon', 'See you Wednesday, | December third at noon'],
     ['He sat 1/2 an hour', 'He sat one half an hour'],
     ['The due date: 12/15', 'The due date: | December fifteenth'],
+    ['To date 2/3 of it', 'To date two thirds of it'],
+    ['To date: 2/3', 'To date: two thirds'],
+    ['Card expiry date: 11/28', 'Card expiry date: | eleven slash twenty-eight'],
   ],
   'weekdays before times': [
     ['Mon 9am-5pm, Sat 10-2', 'Monday nine A.M. to five P.M., Saturday ten to two'],
@@ -380,6 +383,11 @@ const SUBJECTS: Record<string, readonly Row[]> = {
   'ranges of dates and fractions': [
     ['Closed 12/24-1/2.', 'Closed December twenty-fourth to January second.'],
     ['1/4-1/2 cup', 'one quarter to one half cup'],
+    ['3/4-1/2 inch', 'three quarters to one half inch'],
+    ['7/8-15/16', 'seven eighths to fifteen sixteenths'],
+    ['Sale 1/10-2/5', 'Sale January tenth to February fifth'],
+    ['6/8-7/8', 'June eighth to July eighth'],
+    ['On 2/3-3/4', 'On February third to March fourth'],
     ['12/24-13/32', 'twelve slash twenty-four minus thirteen slash thirty-two'],
   ],
   'large numbers of people': [
