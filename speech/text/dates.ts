@@ -261,7 +261,7 @@ function isSeconds(at: number, tokens: readonly Token[]): boolean {
   const { core, lead } = tokens[at]!;
   const [earlier = '', before = ''] = [at - 2, at - 1].map((place) => tokens[place]?.core.toLowerCase() ?? '');
   if (!/^[1-9]0s$/.test(core) || lead !== '' || DECADE_WORDS.test(before)) return false;
-  if (/^\d{1,2}m(?:ins?)?$/.test(before)) return true;
+  if (isOpen(tokens[at - 1]) && /^[1-5]/.test(core) && /^\d{1,2}m(?:ins?)?$/.test(before)) return true;
   const next = isOpen(tokens[at]) ? (tokens[at + 1]?.core.toLowerCase() ?? '') : '';
   if (isCount(at, tokens, next)) return false;
   if (core === '10s' && !isDeterminer(tokens[at - 1])) return true;

@@ -34,7 +34,7 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
     const isMinute =
       suffix === 'm' &&
       (/^\d{1,2}(?:h|hrs?)$/i.test(tokens[at - 1]?.core ?? '') ||
-        (isOpen(token) && /^\d{1,2}s$/.test(tokens[at + 1]?.core ?? '')));
+        (isOpen(token) && /^\d{1,2}m$/.test(token.core) && /^\d{1,2}s$/.test(tokens[at + 1]?.core ?? '')));
     if (
       language.base === 'en' &&
       suffix === 'm' &&

@@ -406,6 +406,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['1hr 20m', 'one hour twenty minutes'],
     ['1h 20m 30s', 'one hour twenty minutes thirty seconds'],
     ['in 5m 30s', 'in five minutes thirty seconds'],
+    ['He ran 100m 12s faster', 'He ran one hundred meters twelve seconds faster'],
+    ['after 20m, 80s hits', 'after twenty meters, eighties hits'],
     ['a 20m 5kg rope', 'a twenty meters five kilograms rope'],
   ],
   'codes in two words': [
