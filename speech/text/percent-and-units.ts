@@ -12,7 +12,8 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
     const [feet, inches] = height.slice(1).map((digits) => language.numbers!.cardinal(Number(digits), null));
     return { spoken: [`${feet} foot ${inches}`] };
   }
-  const pressures = language.base === 'en' ? /^(\d{2,3})\/(\d{2,3})$/.exec(token.core) : null;
+  // Unlike the date of "BP check 12/15".
+  const pressures = language.base === 'en' ? /^([6-9]\d|[12]\d\d)\/([3-9]\d|1\d\d)$/.exec(token.core) : null;
   if (pressures !== null && tokens.slice(Math.max(0, at - 3), at).some(({ core }) => PRESSURE.test(core))) {
     const [upper, lower] = pressures.slice(1).map((digits) => language.numbers!.cardinal(Number(digits), null));
     return { spoken: [`${upper} over ${lower}`] };

@@ -396,6 +396,7 @@ const SUBJECTS: Record<string, readonly Row[]> = {
   ],
   'blood pressure': [
     ['Your BP is 120/80 today', 'Your B.P. is one hundred twenty over eighty today'],
+    ['BP check 12/15', 'B.P. check twelve slash fifteen'],
     ['a blood pressure of 130/85', 'a blood pressure of one hundred thirty over eighty-five'],
   ],
   'signs before money': [
