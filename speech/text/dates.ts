@@ -139,9 +139,9 @@ function nextSlashed(at: number, tokens: readonly Token[]): number | null {
 
 const LONGEST_ROW = 8;
 const BEFORE_DATES = /^(?:on|(?:mon|tues|wednes|thurs|fri|satur|sun)day)$/;
-/** "Focused on 2/3." */
+/** "Focused on 2/3", but not "agreed on 2/3" and "save on 2/3". */
 const BEFORE_SHARES =
-  /^(?:bas(?:e|es|ed|ing)|focus(?:es|ed|ing)?|depend(?:s|ed|ing)?|rel(?:y|ies|ied|ying)|agree(?:s|d|ing)?|sav(?:e|es|ed|ing)|insist(?:s|ed|ing)?)$/i;
+  /^(?:bas(?:e|es|ed|ing)|focus(?:es|ed|ing)?|depend(?:s|ed|ing)?|rel(?:y|ies|ied|ying)|insist(?:s|ed|ing)?)$/i;
 const BEFORE_CLEAR_DATES = /^(?:by|until|till|before|after|since|due|from)$/;
 const AFTER_DATES =
   /^(?:at|and|or|from|to|until|before|after|because|if|with|when|for|in|morning|afternoon|evening|night|i|we|you|he|she|they|it|your|our)$/;

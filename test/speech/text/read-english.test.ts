@@ -342,6 +342,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['To date 2/3 of it', 'To date two thirds of it'],
     ['To date: 2/3', 'To date: two thirds'],
     ['Card expiry date: 11/28', 'Card expiry date: | eleven slash twenty-eight'],
+    ['We agreed on 5/6 at noon.', 'We agreed on May sixth at noon.'],
+    ['You can save on 3/4.', 'You can save on March fourth.'],
   ],
   'weekdays before times': [
     ['Mon 9am-5pm, Sat 10-2', 'Monday nine A.M. to five P.M., Saturday ten to two'],
