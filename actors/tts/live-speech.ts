@@ -211,13 +211,15 @@ function clausesBeforeNumber(clauses: readonly ReadClause[], text: string): read
 }
 
 /**
- * Without the clauses at the end that are cut within a sentence, unless the cut is between letters: numbers and
- * abbreviations are read together with the words around them. A long text is cut anywhere.
+ * Without the clauses at the end that are cut within a sentence, unless the cut is between letters, or at a pause before
+ * letters: numbers and abbreviations are read together with the words around them, as in "code: 482-913" and "Tue, 12/1".
+ * A long text is cut anywhere.
  */
 function clausesBeforeUnit(clauses: readonly ReadClause[], text: string): readonly ReadClause[] {
   if (text.length > MOST_HELD) return clauses;
-  const last = clauses.findLastIndex(({ end, pauseAfterMs }) => {
-    return pauseAfterMs > 0 || (ENDS_WITH_LETTER.test(text.slice(0, end)) && BEGINS_WITH_LETTER.test(text.slice(end)));
+  const last = clauses.findLastIndex(({ end, endsSentence, pauseAfterMs }) => {
+    const isJoint = pauseAfterMs > 0 || ENDS_WITH_LETTER.test(text.slice(0, end));
+    return endsSentence || (isJoint && BEGINS_WITH_LETTER.test(text.slice(end)));
   });
   return clauses.slice(0, last + 1);
 }

@@ -78,6 +78,8 @@ describe('text that comes in pieces', () => {
   it.each([
     ['Questions about your new contract are answered on phone 030 123 456 every day.', 'phone 030 123 456'],
     ["Tomorrow your parcel arrives at your neighbour's house at 1800 hours on the dot.", 'at 1800 hours'],
+    ['Your one-time code: 482-913 works until noon.', 'code: 482-913'],
+    ['Your next visit is on Tue, 12/1 at noon.', 'Tue, 12/1'],
     ['Our grandparents spent all of their long holidays in St. Petersburg on the coast.', 'St. Petersburg'],
   ])('keeps a number and an abbreviation with the words around it: %s', async (text, unit) => {
     const { said } = await spoken(...text.match(/\S+\s*/g)!);
