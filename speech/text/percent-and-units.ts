@@ -14,7 +14,7 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
   }
   // Unlike the date of "BP check 12/15".
   const pressures = language.base === 'en' ? /^([6-9]\d|[12]\d\d)\/([3-9]\d|1\d\d)$/.exec(token.core) : null;
-  if (pressures !== null && tokens.slice(Math.max(0, at - 3), at).some(({ core }) => PRESSURE.test(core))) {
+  if (pressures !== null && isPressure(at, tokens)) {
     const [upper, lower] = pressures.slice(1).map((digits) => language.numbers!.cardinal(Number(digits), null));
     return { spoken: [`${upper} over ${lower}`] };
   }
@@ -66,7 +66,13 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
   };
 }
 
-const PRESSURE = /^(?:BP|pressure)$/;
+/** One of the three words before it, within the sentence, is "BP" or "pressure". */
+function isPressure(at: number, tokens: readonly Token[]): boolean {
+  const near = tokens.slice(Math.max(0, at - 3), at);
+  const start = near.findLastIndex(({ trail }) => /[.!?]/.test(trail)) + 1;
+  return near.slice(start).some(({ core }) => /^(?:BP|pressure)$/.test(core));
+}
+
 const COUNTED_IN_MILLIONS =
   /^(?:people|users|customers|subscribers|followers|members|players|viewers|readers|visitors|views|downloads|installs|jobs|calls|sales|copies|dollars|euros|pounds|rupees)$/;
 

@@ -398,6 +398,7 @@ const SUBJECTS: Record<string, readonly Row[]> = {
   ],
   'blood pressure': [
     ['Your BP is 120/80 today', 'Your B.P. is one hundred twenty over eighty today'],
+    ['It lowers the pressure. 100/50 is a code.', 'It lowers the pressure. | one hundred slash fifty is a code.'],
     ['BP check 12/15', 'B.P. check twelve slash fifteen'],
     ['a blood pressure of 130/85', 'a blood pressure of one hundred thirty over eighty-five'],
   ],
