@@ -36,13 +36,9 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
       suffix === 'm' &&
       (/^\d{1,2}(?:h|hrs?)$/i.test(tokens[at - 1]?.core ?? '') ||
         (isOpen(token) && /^\d{1,2}m$/.test(token.core) && /^\d{1,2}s$/.test(tokens[at + 1]?.core ?? '')));
-    if (
-      language.base === 'en' &&
-      suffix === 'm' &&
-      isOpen(token) &&
-      COUNTED_IN_MILLIONS.test(tokens[at + 1]?.core ?? '')
-    ) {
-      return { spoken: [`${amount} million`] };
+    const thing = isOpen(token) ? (tokens[at + 1]?.core ?? '') : '';
+    if (language.base === 'en' && suffix === 'm' && COUNTED_IN_MILLIONS.test(thing)) {
+      return { spoken: [`${amount} million`, thing] };
     }
     const name = measureName(isMinute ? 'min' : suffix, { isAttached: true }, number, language);
     return name === null ? null : { spoken: [`${amount} ${name}`] };
