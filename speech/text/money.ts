@@ -32,7 +32,7 @@ function readAttached(at: number, { tokens, language }: Context): Reading | null
   const money = parseAttached(written, language);
   if (money === null) return null;
   const magnitude = isOpen(token) ? magnitudeOf(tokens[at + 1]?.core, language) : null;
-  if (magnitude !== null && money.magnitude === null) return sayWithMagnitude(money, magnitude, language);
+  if (magnitude !== null && money.magnitude === null) return sayWithMagnitude(money, tokens[at + 1]!.core, language);
   const per =
     language.base === 'en' && isOpen(token) ? SHORT_PER.get(tokens[at + 1]?.core.replace('.', '') ?? '') : undefined;
   if (per !== undefined) return { spoken: [sayMoney(money, language), `per ${per}`], fullStop: 'may-end' };
@@ -46,8 +46,8 @@ function readRangeOrRate(written: string, at: number, { tokens, language }: Cont
   if (range !== null) {
     const magnitude = isOpen(tokens[at]) ? magnitudeOf(tokens[at + 1]?.core, language) : null;
     if (magnitude === null || range.high.magnitude !== null) return { spoken: [sayRange(range, language)] };
-    const [high = '', ...rest] = sayWithMagnitude(range.high, magnitude, language).spoken;
-    return { spoken: [`${range.from} ${high}`, ...rest] };
+    const { spoken, ...end } = sayWithMagnitude(range.high, tokens[at + 1]!.core, language);
+    return { ...end, spoken: [`${range.from} ${spoken[0]}`, ...spoken.slice(1)] };
   }
   const rate = language.base === 'en' ? (RATE.exec(written) ?? SHORT_RATE.exec(written)) : null;
   const each = rate === null ? null : sayEach(rate[1]!, language);
@@ -110,7 +110,8 @@ function readSymbolFirst(at: number, { tokens, language }: Context): Reading | n
   const money = { ...suffixed, code };
   const magnitude = isOpen(amount) ? magnitudeOf(tokens[at + 2]?.core, language) : null;
   if (magnitude === null) return { spoken: ['', sayMoney(money, language)] };
-  return { spoken: ['', ...sayWithMagnitude(money, magnitude, language).spoken] };
+  const said = sayWithMagnitude(money, tokens[at + 2]!.core, language);
+  return { ...said, spoken: ['', ...said.spoken] };
 }
 
 /** "500 INR", "5 €", "3 million USD". */
@@ -120,7 +121,7 @@ function readSymbolLast(at: number, { tokens, language }: Context): Reading | nu
   const suffixed = parseSuffixed(token.core, language);
   if (suffixed === null) return null;
   const next = tokens[at + 1];
-  const magnitude = magnitudeOf(next?.core, language);
+  const magnitude = RATE.test(next?.core ?? '') ? null : magnitudeOf(next?.core, language);
   const code = currencyOf(tokens[magnitude === null ? at + 1 : at + 2]?.core ?? '', language);
   if (code === null || (magnitude !== null && !isOpen(next))) return null;
   const money = { ...suffixed, code };
@@ -140,7 +141,7 @@ function readSignBehind(at: number, { tokens, language }: Context): Reading | nu
 }
 
 const RATE =
-  /^(.+)\/(month|mo|year|yr|day|hour|hr|minute|min|week|wk|night|person|unit|user|seat|item|call|share|kg|lb|oz|mile|mi|gal|GB|MB|sq\.?ft)$/;
+  /^(.+)\/(month|mo|year|yr|day|hour|hr|minute|min|week|wk|night|annum|person|unit|user|seat|item|call|share|kg|lb|oz|mile|mi|gal|GB|MB|sq\.?ft)$/;
 /** Names of what an amount is for, by their short forms. */
 export const PER: ReadonlyMap<string, string> = new Map(
   Object.entries({
@@ -199,10 +200,19 @@ function sayMoney({ code, number, magnitude }: Money, language: SpokenLanguage):
 }
 
 /** "three" and "million dollars" for "$3" and "million". */
-function sayWithMagnitude(money: Omit<Money, 'magnitude'>, magnitude: string, language: SpokenLanguage): Reading {
+/** The word after the amount is "lakh" or "lakh/year". */
+function sayWithMagnitude(money: Omit<Money, 'magnitude'>, word: string, language: SpokenLanguage): Reading {
+  const magnitude = magnitudeOf(word, language)!;
   const name = nameOf(money.code, MANY, language);
   const number = sayHalves(money.number, language) ?? sayNumber(money.number, language, groupingOf(money, language));
-  return { spoken: [number, name === null ? magnitude : `${magnitude} ${name}`] };
+  const said = name === null ? magnitude : `${magnitude} ${name}`;
+  const per = RATE.exec(word)?.[2];
+  if (per === undefined) return { spoken: [number, said] };
+  const full = PER.get(per);
+  return {
+    spoken: [number, `${said} per ${full ?? per}`],
+    ...(full !== undefined && { fullStop: 'may-end' as const }),
+  };
 }
 
 /** Hindi has words for one and a half and two and a half. */
@@ -268,7 +278,7 @@ const SUFFIXES: ReadonlyMap<string, string> = new Map(
 
 function magnitudeOf(word: string | undefined, language: SpokenLanguage): string | null {
   if (word === undefined || word === '') return null;
-  if (language.base === 'en') return ENGLISH_MAGNITUDES.get(word.toLowerCase()) ?? null;
+  if (language.base === 'en') return ENGLISH_MAGNITUDES.get((RATE.exec(word)?.[1] ?? word).toLowerCase()) ?? null;
   return MAGNITUDES.test(word) ? word : null;
 }
 

@@ -381,6 +381,9 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['Rs. 500-1000', 'five hundred to one thousand rupees'],
     ['INR 5-10 lakh a year', 'five to ten lakh rupees a year'],
     ['USD 10-15/user', 'ten to fifteen dollars per user'],
+    ['INR 1-2 crore/year', 'one to two crore rupees per year'],
+    ['Pay ₹12 lakh/annum.', 'Pay twelve lakh rupees per annum.'],
+    ['$ 1.5 million/yr. It grows.', 'one point five million dollars per year. | It grows.'],
   ],
   'ranges of dates and fractions': [
     ['Closed 12/24-1/2.', 'Closed December twenty-fourth to January second.'],
