@@ -18,8 +18,8 @@ function readAttached(at: number, { tokens, language }: Context): Reading | null
   if (!token.hasDigit) return null;
   if (token.core.startsWith('+') && language.plus !== null) {
     const unsigned = tokens.with(at, { ...token, core: token.core.slice(1) });
-    const [first = '', ...rest] = readAttached(at, { tokens: unsigned, language })?.spoken ?? [];
-    return first === '' ? null : { spoken: [`${language.plus} ${first}`, ...rest] };
+    const reading = readAttached(at, { tokens: unsigned, language });
+    return reading && { ...reading, spoken: [`${language.plus} ${reading.spoken[0]}`, ...reading.spoken.slice(1)] };
   }
   const about =
     language.base === 'en' && token.core.startsWith('~') ? parseAttached(token.core.slice(1), language) : null;

@@ -407,6 +407,7 @@ const SUBJECTS: Record<string, readonly Row[]> = {
   ],
   'signs before money': [
     ['+$20 cashback', 'plus twenty dollar cashback'],
+    ['+$5/hr. at night', 'plus five dollars per hour at night'],
     ['You got +₹1.5 lakh and +€5.', 'You got plus one point five lakh rupees and plus five euros.'],
   ],
   'durations with short units': [
