@@ -218,8 +218,11 @@ function clausesBeforeNumber(clauses: readonly ReadClause[], text: string): read
 function clausesBeforeUnit(clauses: readonly ReadClause[], text: string): readonly ReadClause[] {
   if (text.length > MOST_HELD) return clauses;
   const last = clauses.findLastIndex(({ end, endsSentence, pauseAfterMs }) => {
-    const isJoint = pauseAfterMs > 0 || ENDS_WITH_LETTER.test(text.slice(0, end));
-    return endsSentence || (isJoint && BEGINS_WITH_LETTER.test(text.slice(end)));
+    const endsWithLetter = ENDS_WITH_LETTER.test(text.slice(0, end));
+    const rest = text.slice(end);
+    // The spoken form of "OTP" has full stops, too.
+    if (endsSentence && (!endsWithLetter || EMPTY_LINE.test(rest))) return true;
+    return (pauseAfterMs > 0 || endsWithLetter) && BEGINS_WITH_LETTER.test(rest);
   });
   return clauses.slice(0, last + 1);
 }
@@ -227,6 +230,7 @@ function clausesBeforeUnit(clauses: readonly ReadClause[], text: string): readon
 /** Twice the longest clause. */
 const MOST_HELD = 500;
 const ENDS_WITH_LETTER = /\p{L}\p{M}*$/u;
+const EMPTY_LINE = /^[^\S\n]*\n[^\S\n]*\n/;
 const BEGINS_WITH_LETTER = /^\s*\p{L}/u;
 
 /** Groups of a telephone number. Letters end it, also in scripts without spaces. */

@@ -80,6 +80,7 @@ describe('text that comes in pieces', () => {
     ["Tomorrow your parcel arrives at your neighbour's house at 1800 hours on the dot.", 'at 1800 hours'],
     ['Your one-time code: 482-913 works until noon.', 'code: 482-913'],
     ['Your next visit is on Tue, 12/1 at noon.', 'Tue, 12/1'],
+    ['Go, now please enter the OTP 482-913 of today for all of it and then wait for a while.', 'OTP 482-913'],
     ['Go, nice and little app has by far been used 10m people who all like it very much.', '10m people'],
     ['Our grandparents spent all of their long holidays in St. Petersburg on the coast.', 'St. Petersburg'],
   ])('keeps a number and an abbreviation with the words around it: %s', async (text, unit) => {
