@@ -59,7 +59,8 @@ function readDayAndMonth(at: number, { tokens, language }: Context): Reading | n
 /** "On 5/6", "Tue 5/6" and "date: 5/6", but "to date 1/2" and the month and year of "expiry date 11/28". */
 function isDateCued(at: number, tokens: readonly Token[]): boolean {
   const [before = '', cue = ''] = [at - 2, at - 1].map((place) => tokens[place]?.core ?? '');
-  if (/^date$/i.test(cue)) return !/^(?:to|exp|expiry|expiration)$/i.test(before);
+  if (/^date$/i.test(cue))
+    return !/[.!?]/.test(tokens[at - 1]!.trail) && !/^(?:to|exp|expiry|expiration)$/i.test(before);
   return BEFORE_DATES.test(cue.toLowerCase()) || WEEKDAYS.has(cue);
 }
 

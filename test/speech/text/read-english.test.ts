@@ -340,6 +340,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['He sat 1/2 an hour', 'He sat one half an hour'],
     ['The due date: 12/15', 'The due date: | December fifteenth'],
     ['To date 2/3 of it', 'To date two thirds of it'],
+    ['Pick a date. 2/3 came.', 'Pick a date. | two thirds came.'],
+    ['Pick a date. 2/3!', 'Pick a date. | two thirds!'],
     ['To date: 2/3', 'To date: two thirds'],
     ['Card expiry date: 11/28', 'Card expiry date: | eleven slash twenty-eight'],
     ['We agreed on 5/6 at noon.', 'We agreed on May sixth at noon.'],
