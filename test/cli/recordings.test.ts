@@ -1,11 +1,12 @@
 import { once } from 'node:events';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { serverFolder, tandem } from './command-line.ts';
 
+const isRoot = process.getuid?.() === 0;
 let folder: Awaited<ReturnType<typeof serverFolder>>;
 
 beforeEach(async () => {
@@ -39,6 +40,37 @@ describe('tandem recordings download', () => {
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
     expect(await readFile(join(folder.path, 'a.wav'), 'utf8')).toBe('RIFF whole');
     expect(await readdir(folder.path)).toEqual(['.env', 'a.wav']);
+  });
+
+  it.each([false, true])('leaves a file with the ending .partial as it was (broken off: %s)', async (isBroken) => {
+    await using server = await startPlaybackServer({ text: 'RIFF whole', isBroken });
+    const other = join(folder.path, 'a.wav.partial');
+    await writeFile(other, 'my own');
+    await download(server.url, 'a.wav');
+    expect(await readFile(other, 'utf8')).toBe('my own');
+  });
+
+  it.skipIf(isRoot)('leaves a write-protected file as it was (not as root, who may write all)', async () => {
+    await using server = await startPlaybackServer({ text: 'RIFF whole', isBroken: false });
+    await writeFile(join(folder.path, 'a.wav'), 'protected', { mode: 0o400 });
+    const { exitCode, stderr } = await download(server.url, 'a.wav');
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 1,
+      stderr: expect.stringContaining('a.wav cannot be written: EACCES'),
+    });
+    expect(await readFile(join(folder.path, 'a.wav'), 'utf8')).toBe('protected');
+  });
+
+  it.skipIf(isRoot)('writes to a file in a read-only folder (not as root, who may write all)', async () => {
+    await using server = await startPlaybackServer({ text: 'RIFF whole', isBroken: false });
+    const readOnly = join(folder.path, 'read-only');
+    await mkdir(readOnly);
+    await writeFile(join(readOnly, 'a.wav'), 'a longer earlier file');
+    await chmod(readOnly, 0o500);
+    const { exitCode, stderr } = await download(server.url, 'read-only/a.wav');
+    await chmod(readOnly, 0o700);
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+    expect(await readFile(join(readOnly, 'a.wav'), 'utf8')).toBe('RIFF whole');
   });
 
   it('writes to a device', async () => {

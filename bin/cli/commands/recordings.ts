@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { realpath, rename, rm, stat } from 'node:fs/promises';
+import { access, constants, realpath, rename, rm, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { replaceFetchTransport } from '../../../runtime/fetch-transport.ts';
@@ -131,19 +133,33 @@ async function save(url: string, { file, path }: { file: string; path: string })
   });
 }
 
-/** Writes a file that gets its name when it is complete. Writes straight to a device or pipe. */
+/**
+ * Writes a file that gets its name when it is complete. Writes straight to a device or pipe, and to a file in a folder
+ * that allows no other.
+ */
 async function writeWhole(path: string, bytes: AsyncIterable<Uint8Array>): Promise<void> {
   const earlier = await stat(path).catch(() => null);
-  if (earlier !== null && !earlier.isFile()) return await pipeline(bytes, createWriteStream(path));
-  const target = earlier === null ? path : await realpath(path);
-  const draft = `${target}.partial`;
+  // Renaming would replace a protected file too.
+  if (earlier !== null) await access(path, constants.W_OK);
+  const target = earlier?.isFile() ? await realpath(path) : path;
+  if (earlier !== null && !(earlier.isFile() && (await isWritable(dirname(target))))) {
+    return await pipeline(bytes, createWriteStream(path));
+  }
+  const draft = `${target}.${randomUUID()}.partial`;
   try {
-    await pipeline(bytes, createWriteStream(draft, { mode: earlier?.mode }));
+    await pipeline(bytes, createWriteStream(draft, { flags: 'wx', mode: earlier?.mode }));
     await rename(draft, target);
   } catch (error) {
     await rm(draft, { force: true });
     throw error;
   }
+}
+
+async function isWritable(path: string): Promise<boolean> {
+  return await access(path, constants.W_OK).then(
+    () => true,
+    () => false,
+  );
 }
 
 function describe(recording: Recording): string {
