@@ -46,6 +46,8 @@ export async function extractFacts(
   const known = new Set<string>();
   let because: string | null = null;
   let answered = 0;
+  // Few servers report how long their context is: the first refusals show it.
+  let mostTokens = MOST_ANSWER_TOKENS;
   for (const window of windowsOf(text)) {
     const answer = await factsOfWindow(window);
     if (Array.isArray(answer)) answered += 1;
@@ -62,6 +64,7 @@ export async function extractFacts(
   return answered > 0 ? { facts } : { facts: null, because: because ?? 'EMPTY' };
 
   async function factsOfWindow(window: string, maxTokens = MOST_ANSWER_TOKENS): Promise<Fact[] | { because: string }> {
+    if (maxTokens > mostTokens) return await factsOfParts(halvesOf(window), maxTokens / 2);
     let answer: string;
     try {
       const completion = await models.complete({
@@ -80,9 +83,9 @@ export async function extractFacts(
     } catch (error) {
       signal.throwIfAborted();
       const because = error instanceof TandemError ? error.code : 'INTERNAL';
-      // Few servers report how long their context is.
-      const isTooLong = because === 'CONTEXT_LENGTH_EXCEEDED' && maxTokens > LEAST_ANSWER_TOKENS;
-      return isTooLong ? await factsOfParts(halvesOf(window), maxTokens / 2) : { because };
+      if (because !== 'CONTEXT_LENGTH_EXCEEDED' || maxTokens <= LEAST_ANSWER_TOKENS) return { because };
+      mostTokens = maxTokens / 2;
+      return await factsOfParts(halvesOf(window), mostTokens);
     }
     const found = objectOf(answer)?.facts;
     if (!Array.isArray(found)) return { because: 'ANSWER_UNUSABLE' };

@@ -131,6 +131,18 @@ describe('fact extraction', () => {
     expect(answered.map(({ messages }) => JSON.parse(messages[1]!.content!).text).join('')).toBe(text);
   });
 
+  it('finds the size that fits the context of the model once for a text', async () => {
+    const models = new FakeLanguageModels();
+    models.otherwise = ({ maxTokens }) =>
+      maxTokens! > 1_024 ? { error: new TandemError('CONTEXT_LENGTH_EXCEEDED', 'Too long.') } : '{"facts":[]}';
+    const text = 'The harbour opens early. '.repeat(1_200);
+    expect(await extract(models, text)).toEqual({ facts: [] });
+    const [refused, answered] = [models.requests.slice(0, 2), models.requests.slice(2)];
+    expect(refused.map(({ maxTokens }) => maxTokens)).toEqual([4_096, 2_048]);
+    expect(answered.map(({ messages }) => JSON.parse(messages[1]!.content!).text).join('')).toBe(text);
+    expect(new Set(answered.map(({ maxTokens }) => maxTokens))).toEqual(new Set([1_024]));
+  });
+
   it('leaves less room for the answer about a short text, and gives up in the end', async () => {
     const tooLong = new TandemError('CONTEXT_LENGTH_EXCEEDED', 'Too long.');
     const roomy = new FakeLanguageModels().queue(tooLong, JSON.stringify({ facts: [ASHA] }));
