@@ -121,7 +121,7 @@ export function startEraser(options: EraserOptions): Eraser & Disposable {
       const page = { node, settledBefore, shared, afterId: purgedUpTo, limit: BATCH };
       const batch: ErasedRecording[] = await erasedRecordings(sql, page);
       for (const recording of batch) {
-        const { id, ownerNode, erasedAt, purgedAt } = recording;
+        const { id, objectKey, ownerNode, erasedAt, purgedAt } = recording;
         purgedUpTo = id;
         // Only the owner knows that nothing is left on its disk, which the store would still upload.
         const isSettled = erasedAt < (ownerNode === node ? settledBefore : abandonedBefore);
@@ -132,7 +132,7 @@ export function startEraser(options: EraserOptions): Eraser & Disposable {
           if (isSettled) deletedHere.delete(id);
           else deletedHere.add(id);
         } catch (error) {
-          logger.warn({ recordingId: id, err: error }, 'recording of a deleted call could not be deleted');
+          logger.warn({ id, objectKey, err: error }, 'object of a deleted call, voice or synthesis request remains');
           failures += 1;
           if (failures === MOST_FAILURES) return;
         }

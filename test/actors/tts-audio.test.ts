@@ -177,13 +177,19 @@ describe('expired synthesis audio', () => {
   });
 
   it('disappears from the node that has not uploaded it, after another node expired it in the store', async () => {
+    const { sql } = fixture.database;
+    await sql`delete from erased_recordings`;
     const key = await speak({ node: 'node-2' });
     const store = { ...fixture.objects, isShared: true };
     const { expiry, clock, logger } = start(later(DAY_MS), { ...store, delete: async () => {} });
     await expiry.deleteExpired();
     expect(await isThere(key)).toBe(true);
-    const { sql } = fixture.database;
-    using eraser = startEraser({ sql, objects: store, node: 'node-2', recordingsDir: tmpdir(), clock, logger });
+    const parts = { sql, node: 'node-2', recordingsDir: tmpdir(), clock, logger };
+    const busy = { ...store, delete: () => Promise.reject(new Error('busy')) };
+    using failing = startEraser({ ...parts, objects: busy });
+    await failing.work();
+    expect(logger.lines[0]).toMatchObject({ level: 'warn', fields: { objectKey: key } });
+    using eraser = startEraser({ ...parts, objects: store });
     await eraser.work();
     expect(await isThere(key)).toBe(false);
   });
