@@ -47,6 +47,7 @@ describe('rejection cause', () => {
     expect(causeOfStatus(503, 'Q.850;cause=47')).toBe('SWITCH_CONGESTION');
     expect(causeOfStatus(480, 'Q.850;cause=63')).toBe('NORMAL_TEMPORARY_FAILURE');
     expect(causeOfBye('Q.850;cause=57')).toBe('CALL_REJECTED');
+    expect(causeOfStatus(403, 'Q.850;cause=87')).toBe('CALL_REJECTED');
     expect(reasonHeaderOf('SWITCH_CONGESTION')).toBe('Q.850;cause=42;text="SWITCH_CONGESTION"');
     expect(reasonHeaderOf('CALL_REJECTED')).toBe('Q.850;cause=21;text="CALL_REJECTED"');
   });
