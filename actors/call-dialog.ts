@@ -6,7 +6,7 @@ import type { DialogCommand, DialogInput } from '../machines/leg.machine.ts';
 import type { DialRequest, InboundCall, LegDialog, LegHandle, Referral } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
 import { storeLegHandle } from '../storage/queries/calls.ts';
-import { getTrunkById, type TrunkRow } from '../storage/queries/trunks.ts';
+import { type DialedTrunk, getDialedTrunk } from '../storage/queries/trunks.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
 import { UnresolvedHostError } from './gateway-dialing.ts';
 import type { Logger } from './logger.ts';
@@ -41,7 +41,7 @@ export function dialogPort(options: DialogPortOptions) {
      * Only the trunk's setting allows REFER, because a customer who may transfer can make the workspace pay for calls
      * anywhere.
      */
-    function referralsOf({ refer }: TrunkRow): Pick<DialRequest, 'onReferral'> {
+    function referralsOf({ refer }: DialedTrunk): Pick<DialRequest, 'onReferral'> {
       if (refer === 'none') return {};
       return {
         async onReferral(referral) {
@@ -52,8 +52,10 @@ export function dialogPort(options: DialogPortOptions) {
       };
     }
 
-    async function trunkOfCall(): Promise<TrunkRow> {
-      const trunk = await getTrunkById(sql, call!.row.trunkId);
+    async function trunkOfCall(): Promise<DialedTrunk> {
+      const admitted = input.leg === 'agent' ? call!.trunk : null;
+      call!.trunk = null;
+      const trunk = admitted ?? (await getDialedTrunk(sql, call!.row.trunkId));
       if (!trunk) throw new Error('the trunk of a live call is gone');
       return trunk;
     }

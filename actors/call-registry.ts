@@ -6,6 +6,7 @@ import type { MediaSession } from '../media/media-plane.ts';
 import type { Moment } from '../runtime/clock.ts';
 import type { InboundCall } from '../sip/sip-gateway.ts';
 import type { CallRow } from '../storage/queries/calls.ts';
+import type { DialedTrunk } from '../storage/queries/trunks.ts';
 import type { CallJournal } from './call-journal.ts';
 import type { CallSpeech } from './call-speech.ts';
 import type { NewLeg } from './dialer.ts';
@@ -33,6 +34,8 @@ export interface LiveCall {
   readonly abort: AbortController;
   readonly speech: CallSpeech;
   media: MediaSession | null;
+  /** As the admission read it, for the agent's leg. Null once used: later legs need its settings at their time. */
+  trunk: DialedTrunk | null;
   /** The inbound call, until it is answered on the customer's leg. Null: the customer is dialed. */
   readonly inbound: InboundCall | null;
   readonly guests: Map<LegId, NewLeg>;

@@ -7,6 +7,7 @@ import type { SealingKeys } from '../runtime/sealed-file/format.ts';
 import type { InboundCall, SipGateway } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
 import type { CallRow } from '../storage/queries/calls.ts';
+import type { DialedTrunk } from '../storage/queries/trunks.ts';
 import type { SecretBox } from '../storage/secrets.ts';
 import { openCallControls } from './call-controls.ts';
 import { type DialogPortOptions, dialogPort } from './call-dialog.ts';
@@ -54,6 +55,8 @@ export interface CallActorsOptions {
 interface Admitted {
   at: Moment;
   heldNano: bigint;
+  /** As the admission read it. Default: null. */
+  trunk?: DialedTrunk | null;
   scripts: CallScripts;
   /** Inbound call; refused if it ends unanswered. Null or absent: an outbound call, which dials the customer. */
   inbound?: InboundCall | null;
@@ -87,7 +90,7 @@ export function createCallActors(options: CallActorsOptions): {
   });
 
   return {
-    start(row, { at: admittedAt, heldNano, scripts, inbound = null }) {
+    start(row, { at: admittedAt, heldNano, trunk = null, scripts, inbound = null }) {
       const abort = new AbortController();
       const initiated = Promise.withResolvers<'initiated' | 'settled'>();
       const settled = Promise.withResolvers<void>();
@@ -138,6 +141,7 @@ export function createCallActors(options: CallActorsOptions): {
         abort,
         speech: options.speeches.of(scripts, { callId: row.callId, signal: abort.signal }),
         media: null,
+        trunk,
         inbound,
         guests,
         sounds: new Map(),

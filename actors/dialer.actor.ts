@@ -159,7 +159,7 @@ export function createDialer(options: DialerOptions): NodeDialer {
   }
 
   /** Stores the call and starts its actor, or finds the call of a repeated reference. */
-  async function admit(request: PlaceCallRequest, { scripts, inbound = null, ...place }: Admission) {
+  async function admit(request: PlaceCallRequest, { scripts, isGivenUp, inbound = null, ...place }: Admission) {
     const at = momentOf(clock);
     const { workspaceId } = request;
     const admission = placements.run(workspaceId, {
@@ -180,12 +180,15 @@ export function createDialer(options: DialerOptions): NodeDialer {
     const admitted = await admission.catch((error) => {
       return admittedAnyway(sql, { callId: place.callId, workspaceId }, error);
     });
-    const { outcome, call: row } = admitted;
+    const { outcome, call: row, trunk } = admitted;
     if (outcome === 'replayed') return { row, live: null };
     // While the phones ring: on a busy machine the threads may start later than the talk can wait for them.
     if (request.transcribe) options.listening.warmUp();
     const heldNano = admitted.heldNano ?? (await heldFor(row, options));
-    return { row, live: options.actors.start(row, { at, heldNano, scripts, inbound }) };
+    const live = options.actors.start(row, { at, heldNano, trunk, scripts, inbound });
+    // Without a response the client does not know of the call, so no phone may ring.
+    if (isGivenUp?.()) live.actor.send({ type: 'hangup.requested', reason: 'api' });
+    return { row, live };
   }
 
   async function callOf({ workspaceId, callId }: CallTarget): Promise<CallRow> {
@@ -251,14 +254,13 @@ export function createDialer(options: DialerOptions): NodeDialer {
       const callId = `call_${randomUUID()}`;
       const asked: { live: LiveCall | null; isGivenUp: boolean } = { live: null, isGivenUp: false };
       const requestHash = hashOf({ ...request, callbackUrl });
-      const admission = admit(request, { callId, callbackUrl, scripts, requestHash });
+      const isGivenUp = () => asked.isGivenUp;
+      const admission = admit(request, { callId, callbackUrl, scripts, requestHash, isGivenUp });
       admissions.add(admission);
       const placement = admission
         .finally(() => admissions.delete(admission))
         .then(async ({ row, live }): Promise<PlacedCall> => {
           asked.live = live;
-          // Without a response the client does not know of the call, so no phone may ring.
-          if (asked.isGivenUp) live?.actor.send({ type: 'hangup.requested', reason: 'api' });
           if (live) return await dialed(live, options);
           return { placed: false, replayed: true, call: presentCall(row) };
         });
@@ -416,6 +418,8 @@ interface Admission {
   inbound?: InboundCall | null;
   decidedBy?: InboundDecider;
   requestHash?: Buffer;
+  /** Whether the client has got no response in time. Default: never. */
+  isGivenUp?: () => boolean;
 }
 
 /** SIP status for a rejected REFER; 503 for all other codes. */
@@ -475,7 +479,7 @@ async function admittedAnyway(
   await lockWorkspace(sql, workspaceId);
   const call = await getCallById(sql, callId);
   if (call === null) throw error;
-  return { outcome: 'admitted', call, heldNano: null };
+  return { outcome: 'admitted', call, heldNano: null, trunk: null };
 }
 
 /** Amount held at admission. Zero if it cannot be read; then the hold is checked as soon as the talk begins. */

@@ -1,7 +1,7 @@
 import { CODECS, type Codec } from '../machines/events.ts';
 import type { Clock } from '../runtime/clock.ts';
 import type { DialRequest, LegDialog, NextHop, SipGateway, TrunkEndpoint } from '../sip/sip-gateway.ts';
-import type { TrunkRow } from '../storage/queries/trunks.ts';
+import type { DialedTrunk } from '../storage/queries/trunks.ts';
 import { trunkPasswordContext } from '../storage/secret-contexts.ts';
 import type { SecretBox } from '../storage/secrets.ts';
 import { type GatewayChoice, GatewayDialing } from './gateway-dialing.ts';
@@ -24,7 +24,7 @@ export interface TrunkDialRequest extends Omit<DialRequest, 'trunk' | 'onSign'> 
 
 /** Dials a number over a trunk: tries the addresses of its gateways until one accepts the call. */
 export function dialOverTrunk(
-  trunk: TrunkRow,
+  trunk: DialedTrunk,
   { sip, trunks, trunkTargets, secrets, clock }: TrunkDialingParts,
   { onError, isWanted, onEvent, signal, ...request }: TrunkDialRequest,
 ): LegDialog {
@@ -50,11 +50,11 @@ export function dialOverTrunk(
 /** Learns the health of carriers from calls. */
 export interface TrunkObserver {
   /** Returns the gateways to try for a call, in order. At least one. */
-  dialing(trunk: TrunkRow): readonly GatewayChoice[];
+  dialing(trunk: DialedTrunk): readonly GatewayChoice[];
 }
 
 /** Builds the SIP side's view of a trunk, with its decrypted password. */
-export function trunkEndpoint(trunk: TrunkRow, secrets: SecretBox, nextHop: NextHop | null): TrunkEndpoint {
+export function trunkEndpoint(trunk: DialedTrunk, secrets: SecretBox, nextHop: NextHop | null): TrunkEndpoint {
   const { sipUri, transport } = trunk;
   return {
     sipUri,

@@ -4,7 +4,7 @@ import type { NextHop, SipGateway, TrunkProbe } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
 import type { Gateway } from '../storage/queries/trunk-gateways.ts';
 import { addTrunkProbe, type ProbeOutcome } from '../storage/queries/trunk-probes.ts';
-import type { TrunkRow } from '../storage/queries/trunks.ts';
+import type { DialedTrunk } from '../storage/queries/trunks.ts';
 import type { SecretBox } from '../storage/secrets.ts';
 import type { Logger } from './logger.ts';
 import { trunkEndpoint } from './trunk-dialing.ts';
@@ -23,7 +23,7 @@ export interface TrunkProbesOptions {
 export interface TrunkProbes {
   /** Probes the addresses in `only`; null: those that the gateway's name resolves to. */
   send(
-    row: TrunkRow,
+    row: DialedTrunk,
     gateway: Gateway,
     options: { only: readonly NextHop[] | null; signal: AbortSignal },
   ): Promise<ProbeOutcome>;
@@ -43,7 +43,7 @@ export function createTrunkProbes(options: TrunkProbesOptions): TrunkProbes {
   const { sip, sql, secrets, trunkTargets, node, clock, logger } = options;
 
   async function probeOf(
-    row: TrunkRow,
+    row: DialedTrunk,
     gateway: Gateway,
     { only, signal }: { only: readonly NextHop[] | null; signal: AbortSignal },
   ): Promise<typeof NOT_SENT> {

@@ -8,7 +8,7 @@ import type { Sql } from '../storage/database.ts';
 import type { Gateway, GatewayAddresses } from '../storage/queries/trunk-gateways.ts';
 import { recordTrunkHealth } from '../storage/queries/trunk-health.ts';
 import type { ProbeOutcome } from '../storage/queries/trunk-probes.ts';
-import { getTrunkById, listActiveTrunks, type TrunkLine, type TrunkRow } from '../storage/queries/trunks.ts';
+import { type DialedTrunk, getTrunkById, listActiveTrunks, type TrunkLine } from '../storage/queries/trunks.ts';
 import type { SecretBox } from '../storage/secrets.ts';
 import type { Deliverer } from './callbacks/deliverer.ts';
 import type { LineHealth } from './line-health.ts';
@@ -31,7 +31,7 @@ export interface TrunkWatch extends TrunkObserver, TrunkProber {
    */
   isDown(trunk: TrunkLine): boolean;
   /** Returns a listener for what REGISTERs to a gateway reveal. */
-  registering(trunk: TrunkRow, gateway: Gateway): (sign: TrunkSign) => void;
+  registering(trunk: DialedTrunk, gateway: Gateway): (sign: TrunkSign) => void;
   probeAll(): Promise<void>;
   close(): void;
 }
@@ -62,7 +62,7 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
   const closing = new AbortController();
   const probes = createTrunkProbes(options);
 
-  function watchedOf(row: TrunkRow): WatchedTrunk {
+  function watchedOf(row: DialedTrunk): WatchedTrunk {
     const address = addressOf(row);
     const known = watched.get(row.id);
     if (known !== undefined && isDeepStrictEqual(known.address, address)) {
@@ -105,14 +105,14 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
   }
 
   /** Probes a gateway once at a time. Null: it failed for a reason other than the carrier. */
-  function probeLine(row: TrunkRow, trunk: WatchedTrunk, line: WatchedLine): Promise<ProbeOutcome | null> {
+  function probeLine(row: DialedTrunk, trunk: WatchedTrunk, line: WatchedLine): Promise<ProbeOutcome | null> {
     line.probing ??= sendProbe(row, trunk, line).finally(() => {
       line.probing = null;
     });
     return line.probing;
   }
 
-  async function sendProbe(row: TrunkRow, trunk: WatchedTrunk, line: WatchedLine): Promise<ProbeOutcome | null> {
+  async function sendProbe(row: DialedTrunk, trunk: WatchedTrunk, line: WatchedLine): Promise<ProbeOutcome | null> {
     try {
       const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(PROBE_TIMEOUT_MS)]);
       const outcome = await probes.send(row, line.gateway, { only: null, signal });
@@ -134,7 +134,7 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
   }
 
   /** Returns whether a gateway known to answer OPTIONS did not answer. Only waits for a probe in progress: false. */
-  async function probe(row: TrunkRow, trunk: WatchedTrunk, line: WatchedLine): Promise<boolean> {
+  async function probe(row: DialedTrunk, trunk: WatchedTrunk, line: WatchedLine): Promise<boolean> {
     if (line.probing !== null) {
       await line.probing;
       return false;
@@ -152,7 +152,7 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
     return isSilent && sip.state === 'connected' && line.health.current.answersOptions === true;
   }
 
-  async function probeTrunk(row: TrunkRow): Promise<void> {
+  async function probeTrunk(row: DialedTrunk): Promise<void> {
     const trunk = watchedOf(row);
     trunk.probeDueMs = clock.monotonicMs() + row.healthIntervalS * 1000;
     await Promise.all(trunk.lines.map((line) => probe(row, trunk, line)));
@@ -173,7 +173,7 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
     );
   }
 
-  async function probeLines(row: TrunkRow): Promise<ProbeOutcome[]> {
+  async function probeLines(row: DialedTrunk): Promise<ProbeOutcome[]> {
     const trunk = watchedOf(row);
     const outcomes = await Promise.all(trunk.lines.map((line) => probeLine(row, trunk, line)));
     await Promise.all(trunk.lines.map(({ keeping }) => keeping));
@@ -188,7 +188,7 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
   }
 
   /** Returns a listener for what a request to a gateway reveals. */
-  function listener({ id }: TrunkRow, trunk: WatchedTrunk, line: WatchedLine, by: 'call' | 'register') {
+  function listener({ id }: DialedTrunk, trunk: WatchedTrunk, line: WatchedLine, by: 'call' | 'register') {
     return (sign: TrunkSign): void => {
       if (closing.signal.aborted) return;
       if (sign.type === 'answered') note(id, trunk, line, (health) => health.answered(by));
@@ -259,7 +259,7 @@ function addressOf({ sipUri, transport, gateways }: GatewayAddresses): GatewayAd
 }
 
 interface CheckedHop {
-  row: TrunkRow;
+  row: DialedTrunk;
   trunk: WatchedTrunk;
   line: WatchedLine;
   hop: NextHop;

@@ -3,7 +3,7 @@ import { orderByWeight } from '../runtime/weighted-order.ts';
 import { type Gateway, gatewaysOf, healthOf } from '../storage/queries/trunk-gateways.ts';
 import type { TrunkState } from '../storage/queries/trunk-health.ts';
 import type { ProbeOutcome } from '../storage/queries/trunk-probes.ts';
-import type { TrunkRow } from '../storage/queries/trunks.ts';
+import type { DialedTrunk } from '../storage/queries/trunks.ts';
 import { LineHealth } from './line-health.ts';
 
 export interface WatchedLine {
@@ -23,7 +23,7 @@ const TRIAL_INTERVAL_MS = 60_000;
 
 export class WatchedTrunk {
   readonly lines: readonly WatchedLine[];
-  mode: TrunkRow['healthMode'];
+  mode: DialedTrunk['healthMode'];
   probeDueMs: number;
   isUnsaved = false;
   /** Changes are stored one after the other. */
@@ -32,7 +32,7 @@ export class WatchedTrunk {
   /** From then on, a trial call is allowed while the trunk is down. */
   #trialDueMs: number;
 
-  constructor(row: TrunkRow, clock: Clock) {
+  constructor(row: DialedTrunk, clock: Clock) {
     this.#clock = clock;
     this.mode = row.healthMode;
     this.probeDueMs = clock.monotonicMs();

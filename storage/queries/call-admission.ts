@@ -19,7 +19,7 @@ import { isUuid } from './identifiers.ts';
 import type { InboundDecider } from './inbound-rules.ts';
 import { exactJson } from './json-columns.ts';
 import { holdsLease } from './nodes.ts';
-import type { TrunkLine } from './trunks.ts';
+import type { DialedTrunk, TrunkLine } from './trunks.ts';
 import type { Plan } from './workspaces.ts';
 
 /** Calls that a workspace may place in any 60 seconds, by plan. */
@@ -102,6 +102,8 @@ export interface AdmitCallResult {
   call: CallRow;
   /** Held amount; null if replayed. */
   heldNano: bigint | null;
+  /** The trunk at that moment; null if replayed. */
+  trunk: DialedTrunk | null;
 }
 
 /**
@@ -179,7 +181,8 @@ async function admitTogether(
   const outcomes = decisions.map((decision): PromiseSettledResult<AdmitCallResult> => {
     if ('status' in decision) return decision;
     const call = calls.get(decision.row.callId)!;
-    return { status: 'fulfilled', value: { outcome: 'admitted', call, heldNano: decision.hold.row.amountNano } };
+    const heldNano = decision.hold.row.amountNano;
+    return { status: 'fulfilled', value: { outcome: 'admitted', call, heldNano, trunk: found.trunk ?? null } };
   });
   if (admitted.length === 0) throw new NothingStored(outcomes);
   return outcomes;
@@ -201,7 +204,7 @@ async function decide(
   requireLease(found);
   const trunk = requireTrunk(input, found);
   const replayed = callUnderReference(input, found);
-  if (replayed) return { outcome: 'replayed', call: replayed, heldNano: null };
+  if (replayed) return { outcome: 'replayed', call: replayed, heldNano: null, trunk: null };
   // The carrier of an inbound call is evidently up.
   if (input.placedVia !== 'inbound') {
     requireLine(input, trunk);
@@ -245,9 +248,7 @@ async function lockAndRead(tx: Tx, inputs: readonly AdmitCallInput[]) {
       tx<{ plan: Plan; recordingBeep: boolean }[]>`
         select plan, recording_beep from workspaces where id = ${workspaceId} for no key update`.execute(),
       tx<TrunkForCall[]>`
-        select t.id, t.sip_uri, t.transport, t.gateways, t.health_mode, t.channels, t.allowed_prefixes,
-          t.price_per_minute_nano,
-          t.default_caller_id as trunk_default_caller_id, tw.default_caller_id as workspace_default_caller_id
+        select t.*, tw.default_caller_id as workspace_default_caller_id
         ${trunks} for no key update of t`.execute(),
       lockAccounts(tx, workspaceId),
       tx<CallRow[]>`
@@ -273,11 +274,7 @@ async function lockAndRead(tx: Tx, inputs: readonly AdmitCallInput[]) {
 /** Replaces an invalid id. */
 const NO_TRUNK = '00000000-0000-0000-0000-000000000000';
 
-interface TrunkForCall extends TrunkLine {
-  channels: number;
-  allowedPrefixes: string[];
-  pricePerMinuteNano: bigint;
-  trunkDefaultCallerId: string | null;
+interface TrunkForCall extends DialedTrunk {
   workspaceDefaultCallerId: string | null;
 }
 
@@ -415,7 +412,7 @@ function callerId(
   }
   const first = numbers[0]?.e164;
   if (first === undefined) throw notProvisioned('The workspace has no number on this trunk. Rent one first.');
-  const saved = [trunk.workspaceDefaultCallerId, trunk.trunkDefaultCallerId];
+  const saved = [trunk.workspaceDefaultCallerId, trunk.defaultCallerId];
   return saved.find((number) => number !== null && owned.has(number)) ?? first;
 }
 

@@ -64,6 +64,9 @@ export interface TrunkRow {
   unverifiedNumbers: string[];
 }
 
+/** A trunk without its numbers, which dialing does not need. */
+export type DialedTrunk = Omit<TrunkRow, 'numbers' | 'unverifiedNumbers'>;
+
 /** Identifies the carrier whose health decides about a placement. */
 export type TrunkLine = Pick<TrunkRow, 'id' | 'healthMode'> & GatewayAddresses;
 
@@ -153,6 +156,11 @@ export async function getTrunkById(sql: SqlOrTx, id: string): Promise<TrunkRow |
       array(select e164 from numbers n where n.trunk_id = t.id and n.verified_at is null order by e164)
         as unverified_numbers
     from trunks t where t.id = ${id}`;
+  return row ?? null;
+}
+
+export async function getDialedTrunk(sql: SqlOrTx, id: string): Promise<DialedTrunk | null> {
+  const [row] = await sql<DialedTrunk[]>`select * from trunks where id = ${id}`;
   return row ?? null;
 }
 

@@ -12,7 +12,7 @@ import type { DialogHandle, NextHop, TrunkSign } from '../../sip/sip-gateway.ts'
 import type { Sql } from '../../storage/database.ts';
 import { type CallRow, legHandlesOf } from '../../storage/queries/calls.ts';
 import type { StoredGateway } from '../../storage/queries/trunk-gateways.ts';
-import { getTrunkById, type TrunkRow } from '../../storage/queries/trunks.ts';
+import { type DialedTrunk, getDialedTrunk, getTrunkById, type TrunkRow } from '../../storage/queries/trunks.ts';
 import { trunkPasswordContext } from '../../storage/secret-contexts.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
 import { eventually } from '../eventually.ts';
@@ -67,6 +67,17 @@ describe('dialog of a leg', () => {
     const { sip } = await startDialog('agent', { password: 's3cret of the trunk' });
     await eventually(() => expect(sip.legs).toHaveLength(1));
     expect(sip.legs[0]?.request.trunk).toMatchObject({ username: 'tandem', password: 's3cret of the trunk' });
+  });
+
+  it('dials the agent over the trunk as admitted, and the customer over the present one', async () => {
+    for (const [leg, sipUri] of [
+      ['agent', 'sip:admitted.example'],
+      ['customer', 'sip:one.example'],
+    ] as const) {
+      const { sip } = await startDialog(leg, { gateways: [], admitted: { sipUri: 'sip:admitted.example' } });
+      await eventually(() => expect(sip.legs).toHaveLength(1));
+      expect(sip.legs[0]?.request.trunk).toMatchObject({ sipUri });
+    }
   });
 
   it('loses the leg when the password belongs to another trunk, and does not log it', async () => {
@@ -379,6 +390,8 @@ async function startDialog(
     row?: CallRow;
     registered?: boolean;
     trunkTargets?: TrunkTargets;
+    /** Settings of the trunk when the call was admitted. Default: it is read when dialing. */
+    admitted?: Partial<DialedTrunk>;
   } = {},
 ) {
   const { sql } = database;
@@ -390,6 +403,9 @@ async function startDialog(
   const call = options.row ?? (await caller.admit());
   const registry = createCallRegistry();
   const live = liveCall(call);
+  if (options.admitted) {
+    live.trunk = { ...(await getDialedTrunk(sql, caller.trunkId))!, ...options.admitted };
+  }
   if (options.registered !== false) registry.add(live);
   const sip = new FakeSip();
   const logger = createTestLogger();

@@ -49,7 +49,7 @@ import type { Sql, Tx } from '../../storage/database.ts';
 import type { NodeDirectory } from '../../storage/nodes/node-directory.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
 import { gatewaysOf } from '../../storage/queries/trunk-gateways.ts';
-import type { TrunkRow } from '../../storage/queries/trunks.ts';
+import type { DialedTrunk } from '../../storage/queries/trunks.ts';
 import { partial } from '../partial.ts';
 import { NOW } from '../storage/seed.ts';
 
@@ -397,7 +397,7 @@ export class FakeSip implements SipGateway {
 /** Allows every trunk at its configured address. */
 /** The gateways of a trunk in order. */
 export function everyGateway(
-  trunk: TrunkRow,
+  trunk: DialedTrunk,
   onSign: (sign: TrunkSign) => void = () => {},
   isGone: (sipUri: string) => boolean = () => false,
 ) {
@@ -559,6 +559,7 @@ export function liveCall(row: CallRow, journal: Partial<CallJournal> = {}): Live
     sounds: new Map(),
     abort: new AbortController(),
     speech: { prepare() {}, take: () => Promise.reject(new SpeechUnavailableError('there is nothing to say')) },
+    trunk: null,
     media: null,
     admittedAt: { at: row.createdAt, monotonicMs: 0 },
     clearedAt: null,
