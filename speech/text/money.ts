@@ -31,8 +31,8 @@ function readAttached(at: number, { tokens, language }: Context): Reading | null
   if (hyphenated !== null) return { spoken: [hyphenated] };
   const money = parseAttached(written, language);
   if (money === null) return null;
-  const magnitude = isOpen(token) ? magnitudeOf(tokens[at + 1]?.core, language) : null;
-  if (magnitude !== null && money.magnitude === null) return sayWithMagnitude(money, tokens[at + 1]!.core, language);
+  const magnitude = magnitudeBehind(at, { tokens, language });
+  if (magnitude !== null && money.magnitude === null) return sayWithMagnitude(money, magnitude, language);
   const per =
     language.base === 'en' && isOpen(token) ? SHORT_PER.get(tokens[at + 1]?.core.replace('.', '') ?? '') : undefined;
   if (per !== undefined) return { spoken: [sayMoney(money, language), `per ${per}`], fullStop: 'may-end' };
@@ -44,16 +44,21 @@ function readAttached(at: number, { tokens, language }: Context): Reading | null
 function readRangeOrRate(written: string, at: number, { tokens, language }: Context): Reading | null {
   const range = parseRange(written, language);
   if (range !== null) {
-    const magnitude = isOpen(tokens[at]) ? magnitudeOf(tokens[at + 1]?.core, language) : null;
+    const magnitude = magnitudeBehind(at, { tokens, language });
     if (magnitude === null || range.high.magnitude !== null) return { spoken: [sayRange(range, language)] };
-    const { spoken, ...end } = sayWithMagnitude(range.high, tokens[at + 1]!.core, language);
+    const { spoken, ...end } = sayWithMagnitude(range.high, magnitude, language);
     return { ...end, spoken: [`${range.from} ${spoken[0]}`, ...spoken.slice(1)] };
   }
   const rate = language.base === 'en' ? (RATE.exec(written) ?? SHORT_RATE.exec(written)) : null;
   const each = rate === null ? null : sayEach(rate[1]!, language);
-  if (each === null) return null;
-  const full = PER.get(rate![2]!) ?? SHORT_PER.get(rate![2]!);
-  return { spoken: [`${each} per ${full ?? rate![2]}`], ...(full !== undefined && { fullStop: 'may-end' as const }) };
+  return each === null ? null : sayPer(rate![2]!, [each]);
+}
+
+/** Adds "per month" to the last words. A short form such as "mo." may end a sentence. */
+function sayPer(unit: string, words: readonly string[]): Reading {
+  const full = PER.get(unit) ?? SHORT_PER.get(unit);
+  const spoken = words.with(-1, `${words.at(-1)} per ${full ?? unit}`);
+  return { spoken, ...(full !== undefined && { fullStop: 'may-end' as const }) };
 }
 
 interface MoneyRange {
@@ -108,9 +113,9 @@ function readSymbolFirst(at: number, { tokens, language }: Context): Reading | n
     return several && { ...several, spoken: ['', ...several.spoken] };
   }
   const money = { ...suffixed, code };
-  const magnitude = isOpen(amount) ? magnitudeOf(tokens[at + 2]?.core, language) : null;
+  const magnitude = magnitudeBehind(at + 1, { tokens, language });
   if (magnitude === null) return { spoken: ['', sayMoney(money, language)] };
-  const said = sayWithMagnitude(money, tokens[at + 2]!.core, language);
+  const said = sayWithMagnitude(money, magnitude, language);
   return { ...said, spoken: ['', ...said.spoken] };
 }
 
@@ -121,7 +126,7 @@ function readSymbolLast(at: number, { tokens, language }: Context): Reading | nu
   const suffixed = parseSuffixed(token.core, language);
   if (suffixed === null) return null;
   const next = tokens[at + 1];
-  const magnitude = RATE.test(next?.core ?? '') ? null : magnitudeOf(next?.core, language);
+  const magnitude = magnitudeOf(next?.core, language);
   const code = currencyOf(tokens[magnitude === null ? at + 1 : at + 2]?.core ?? '', language);
   if (code === null || (magnitude !== null && !isOpen(next))) return null;
   const money = { ...suffixed, code };
@@ -199,20 +204,16 @@ function sayMoney({ code, number, magnitude }: Money, language: SpokenLanguage):
   return `${sayNumber(whole, language, grouping)} ${name}${cents === 0 ? '' : ` ${and}${centsSaid}`}`;
 }
 
-/** "three" and "million dollars" for "$3" and "million". */
-/** The word after the amount is "lakh" or "lakh/year". */
-function sayWithMagnitude(money: Omit<Money, 'magnitude'>, word: string, language: SpokenLanguage): Reading {
-  const magnitude = magnitudeOf(word, language)!;
+/** "three" and "million dollars" for "$3" and "million", or "million dollars per year" for "million/year". */
+function sayWithMagnitude(
+  money: Omit<Money, 'magnitude'>,
+  { name: magnitude, per }: Magnitude,
+  language: SpokenLanguage,
+): Reading {
   const name = nameOf(money.code, MANY, language);
   const number = sayHalves(money.number, language) ?? sayNumber(money.number, language, groupingOf(money, language));
-  const said = name === null ? magnitude : `${magnitude} ${name}`;
-  const per = RATE.exec(word)?.[2];
-  if (per === undefined) return { spoken: [number, said] };
-  const full = PER.get(per);
-  return {
-    spoken: [number, `${said} per ${full ?? per}`],
-    ...(full !== undefined && { fullStop: 'may-end' as const }),
-  };
+  const words = [number, name === null ? magnitude : `${magnitude} ${name}`];
+  return per === null ? { spoken: words } : sayPer(per, words);
 }
 
 /** Hindi has words for one and a half and two and a half. */
@@ -276,9 +277,23 @@ const SUFFIXES: ReadonlyMap<string, string> = new Map(
   }),
 );
 
+interface Magnitude {
+  name: string;
+  /** "year" of "lakh/year". */
+  per: string | null;
+}
+
+/** Of the word after an amount: "lakh" or "lakh/year". */
+function magnitudeBehind(at: number, { tokens, language }: Context): Magnitude | null {
+  const word = isOpen(tokens[at]) ? tokens[at + 1]?.core : undefined;
+  const [, counted = word, per = null] = (language.base === 'en' && RATE.exec(word ?? '')) || [];
+  const name = magnitudeOf(counted, language);
+  return name === null ? null : { name, per };
+}
+
 function magnitudeOf(word: string | undefined, language: SpokenLanguage): string | null {
   if (word === undefined || word === '') return null;
-  if (language.base === 'en') return ENGLISH_MAGNITUDES.get((RATE.exec(word)?.[1] ?? word).toLowerCase()) ?? null;
+  if (language.base === 'en') return ENGLISH_MAGNITUDES.get(word.toLowerCase()) ?? null;
   return MAGNITUDES.test(word) ? word : null;
 }
 
