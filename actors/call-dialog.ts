@@ -6,7 +6,7 @@ import type { DialogCommand, DialogInput } from '../machines/leg.machine.ts';
 import type { DialRequest, InboundCall, LegDialog, LegHandle, Referral } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
 import { storeLegHandle } from '../storage/queries/calls.ts';
-import { type DialedTrunk, getDialedTrunk } from '../storage/queries/trunks.ts';
+import { type DialedTrunk, getTrunkById } from '../storage/queries/trunks.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
 import { UnresolvedHostError } from './gateway-dialing.ts';
 import type { Logger } from './logger.ts';
@@ -55,7 +55,7 @@ export function dialogPort(options: DialogPortOptions) {
     async function trunkOfCall(): Promise<DialedTrunk> {
       const admitted = input.leg === 'agent' ? call!.trunk : null;
       call!.trunk = null;
-      const trunk = admitted ?? (await getDialedTrunk(sql, call!.row.trunkId));
+      const trunk = admitted ?? (await getTrunkById(sql, call!.row.trunkId));
       if (!trunk) throw new Error('the trunk of a live call is gone');
       return trunk;
     }

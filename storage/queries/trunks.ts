@@ -149,17 +149,8 @@ export async function getTrunk(
 }
 
 /** Finds a trunk of any workspace, even a deleted one, for a running call. */
-export async function getTrunkById(sql: SqlOrTx, id: string): Promise<TrunkRow | null> {
+export async function getTrunkById(sql: SqlOrTx, id: string): Promise<DialedTrunk | null> {
   if (!isUuid(id)) return null;
-  const [row] = await sql<TrunkRow[]>`
-    select t.*, array(select e164 from numbers n where n.trunk_id = t.id order by e164) as numbers,
-      array(select e164 from numbers n where n.trunk_id = t.id and n.verified_at is null order by e164)
-        as unverified_numbers
-    from trunks t where t.id = ${id}`;
-  return row ?? null;
-}
-
-export async function getDialedTrunk(sql: SqlOrTx, id: string): Promise<DialedTrunk | null> {
   const [row] = await sql<DialedTrunk[]>`select * from trunks where id = ${id}`;
   return row ?? null;
 }

@@ -12,7 +12,7 @@ import type { DialogHandle, NextHop, TrunkSign } from '../../sip/sip-gateway.ts'
 import type { Sql } from '../../storage/database.ts';
 import { type CallRow, legHandlesOf } from '../../storage/queries/calls.ts';
 import type { StoredGateway } from '../../storage/queries/trunk-gateways.ts';
-import { type DialedTrunk, getDialedTrunk, getTrunkById, type TrunkRow } from '../../storage/queries/trunks.ts';
+import { type DialedTrunk, getTrunkById } from '../../storage/queries/trunks.ts';
 import { trunkPasswordContext } from '../../storage/secret-contexts.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
 import { eventually } from '../eventually.ts';
@@ -404,7 +404,7 @@ async function startDialog(
   const registry = createCallRegistry();
   const live = liveCall(call);
   if (options.admitted) {
-    live.trunk = { ...(await getDialedTrunk(sql, caller.trunkId))!, ...options.admitted };
+    live.trunk = { ...(await getTrunkById(sql, caller.trunkId))!, ...options.admitted };
   }
   if (options.registered !== false) registry.add(live);
   const sip = new FakeSip();
@@ -413,7 +413,7 @@ async function startDialog(
   const signs: TrunkSign[] = [];
   const clock = createTestClock();
   const isGone = (sipUri: string) => options.gone?.includes(sipUri) ?? false;
-  const trunks = { dialing: (trunk: TrunkRow) => everyGateway(trunk, (sign) => void signs.push(sign), isGone) };
+  const trunks = { dialing: (trunk: DialedTrunk) => everyGateway(trunk, (sign) => void signs.push(sign), isGone) };
   const { trunkTargets = anyTrunkTarget } = options;
   const onReferral = async () => 603;
   const given = { sip, phones, trunks, sql: options.sql ?? sql, secrets, trunkTargets, registry, clock, logger };

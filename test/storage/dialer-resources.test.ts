@@ -160,7 +160,8 @@ onEveryServer('trunks and numbers', (database) => {
     await sql`update calls set state = 'failed'`;
     await deleteTrunk(sql, { id, workspaceId, now: NOW });
     expect(await getTrunk(sql, { id, workspaceId })).toBeNull();
-    expect(await getTrunkById(sql, id)).toMatchObject({ deletedAt: NOW, numbers: [] });
+    expect(await getTrunkById(sql, id)).toMatchObject({ deletedAt: NOW });
+    expect(await sql`select e164 from numbers where trunk_id = ${id}`).toEqual([]);
   });
 
   it('assigns no numbers to a trunk that is deleted concurrently', async () => {
