@@ -283,7 +283,7 @@ interface Magnitude {
   per: string | null;
 }
 
-/** Of the word after an amount: "lakh" or "lakh/year". */
+/** Reads the word after an amount: "lakh" or "lakh/year". */
 function magnitudeBehind(at: number, { tokens, language }: Context): Magnitude | null {
   const word = isOpen(tokens[at]) ? tokens[at + 1]?.core : undefined;
   const [, counted = word, per = null] = (language.base === 'en' && RATE.exec(word ?? '')) || [];
