@@ -23,6 +23,9 @@ export const SECRET = 'a-callback-secret-of-the-tests';
 export const AGENT_HZ = 440;
 export const CUSTOMER_HZ = 660;
 
+/** Below the test timeout, so that the failure names the event. */
+const EVENT_WITHIN_MS = 100_000;
+
 /** The test connects its own SIP server. */
 const ELSEWHERE = { host: '127.0.0.1', port: 0 };
 
@@ -167,8 +170,19 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
       return events;
     },
     async until(callId, name, matches = () => true) {
-      for await (const event of api.events(callId)) if (event.event === name && matches(event)) return event;
-      throw new Error(`the call ended without ${name}`);
+      const others: string[] = [];
+      const signal = AbortSignal.timeout(EVENT_WITHIN_MS);
+      try {
+        for await (const event of api.events(callId, { signal })) {
+          if (event.event === name && matches(event)) return event;
+          others.push(`${event.event} ${JSON.stringify(event.data ?? {})}`);
+        }
+      } catch (error) {
+        if (!signal.aborted) throw error;
+        const seconds = EVENT_WITHIN_MS / 1000;
+        throw new Error(`no such ${name} within ${seconds} s, only ${others.join(', ')}`, { cause: error });
+      }
+      throw new Error(`the call ended without such a ${name}, only ${others.join(', ')}`);
     },
     async untilRelayed(callId, packets) {
       await untilTruthy(async () => {
