@@ -154,6 +154,11 @@ export class Softphone {
     return this.call.voice.receiver.received();
   }
 
+  /** Longest gap in the audio that it sent in the last call. */
+  get longestGapMs(): number {
+    return this.call.voice.longestGapMs;
+  }
+
   /** Resolves when the received audio of the last call satisfies `isEnough`. */
   async untilReceived(isEnough: Parameters<Voice['untilReceived']>[0], timeoutMs = 60_000) {
     await this.until('invite');

@@ -19,6 +19,8 @@ export class Voice {
   readonly rtpPort: number;
   readonly receiver = new AudioReceiver();
   sentPackets = 0;
+  /** Longest time without a packet because this process was busy. */
+  longestGapMs = 0;
   /** Datagrams that failed SRTP authentication. */
   droppedPackets = 0;
   readonly #rtp: Socket;
@@ -31,6 +33,7 @@ export class Voice {
   #srtp: LegSrtp | null = null;
   #timer: NodeJS.Timeout | null = null;
   #startedAtMs = 0;
+  #sentAtMs = 0;
   readonly #encoder = new PacketEncoder(FRAME_SAMPLES);
   #frames = 0;
   #sequence = randomInt(0, 0x7fff);
@@ -69,6 +72,7 @@ export class Voice {
     }
     if (this.#timer !== null || this.#source === null) return;
     this.#startedAtMs = performance.now();
+    this.#sentAtMs = this.#startedAtMs;
     this.#frames = 0;
     this.#beat();
   }
@@ -127,7 +131,10 @@ export class Voice {
 
   /** Frames are due by the time since the start, so that late timers neither drift nor lose frames. */
   #beat = (): void => {
-    const dueFrames = Math.floor((performance.now() - this.#startedAtMs) / FRAME_MS) + 1;
+    const nowMs = performance.now();
+    this.longestGapMs = Math.max(this.longestGapMs, nowMs - this.#sentAtMs);
+    this.#sentAtMs = nowMs;
+    const dueFrames = Math.floor((nowMs - this.#startedAtMs) / FRAME_MS) + 1;
     // Time lost in a long stall (debugger, suspended machine) is skipped.
     if (dueFrames - this.#frames > 50) this.#frames = dueFrames - 1;
     while (this.#frames < dueFrames) {
