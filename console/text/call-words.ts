@@ -69,6 +69,18 @@ export function causeText(cause: string): string {
   return CAUSES[cause] ?? cause;
 }
 
+const RECORDING_STATUS: Record<string, string> = {
+  recording: 'Running',
+  processing: 'Being stored',
+  uploaded: 'Stored',
+  failed: 'Failed',
+  deleted: 'Deleted',
+};
+
+export function recordingStatusText(status: string): string {
+  return RECORDING_STATUS[status] ?? status;
+}
+
 /** Labels of the events in a call's stream. The keys are the events that a page listens to. */
 export const EVENT_TEXT: Record<string, string> = {
   'call.pending': 'Call accepted',

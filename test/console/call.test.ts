@@ -55,6 +55,9 @@ describe.skipIf(!canBrowse)('the page of a call in the console', () => {
     await page.getByText('Completed', { exact: true }).waitFor();
     await page.getByText('Both parties talk', { exact: true }).waitFor();
     await page.getByText(HOSTILE.replaceAll('"', '\\"'), { exact: false }).waitFor();
+    const details = page.getByRole('region', { name: 'Details' });
+    await details.getByText('Loopback', { exact: true }).waitFor();
+    await details.getByText('Stored', { exact: true }).waitFor();
     expect(await page.getByRole('figure', { name: 'Who was in the call when' }).locator('li').count()).toBeGreaterThan(
       2,
     );

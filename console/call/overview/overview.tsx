@@ -1,11 +1,13 @@
 import { Code, Grid, Paper, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
+import { useMay } from '../../app/session.ts';
+import { trunksQuery } from '../../numbers/queries.ts';
 import { useServerNow } from '../../parts/clock.ts';
 import { Facts } from '../../parts/facts.tsx';
 import { Loaded } from '../../parts/loaded.tsx';
 import { callText, overviewText } from '../../text/call.ts';
-import { placedViaText } from '../../text/call-words.ts';
+import { placedViaText, recordingStatusText } from '../../text/call-words.ts';
 import type { Call, CallEvent } from '../call-data.ts';
 import { callEventsQuery } from '../queries.ts';
 import { EventList } from './event-list.tsx';
@@ -66,15 +68,22 @@ function Events({ call, events }: { call: Call; events: CallEvent[] }) {
 
 function Details({ call }: { call: Call }) {
   const requested = (isRequested: boolean) => (isRequested ? overviewText.requested : overviewText.notRequested);
-  const { callback_url: callback, api_key_name: key, placed_via: via } = call;
+  const { callback_url: callback, api_key_name: key, placed_via: via, recording_status: recording } = call;
+  const may = useMay();
+  // Only admins see trunks, and a deleted one has only its id.
+  const trunks = useQuery({ ...trunksQuery, enabled: may.administer });
+  const trunk = trunks.data?.find(({ id }) => id === call.outbound_trunk_id)?.name ?? call.outbound_trunk_id;
   return (
     <Facts
       columns="one"
       facts={[
         { label: callText.callerId, value: call.did },
-        { label: overviewText.trunk, value: call.outbound_trunk_id },
+        { label: overviewText.trunk, value: trunk },
         { label: callText.placedBy, value: key ?? placedViaText[via] },
-        { label: overviewText.recording, value: call.recording_status ?? requested(call.record_requested) },
+        {
+          label: overviewText.recording,
+          value: recording ? recordingStatusText(recording) : requested(call.record_requested),
+        },
         { label: overviewText.transcription, value: requested(call.transcribe_requested) },
         { label: overviewText.callback, value: callback ?? overviewText.noMetadata },
       ]}
