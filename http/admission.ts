@@ -20,6 +20,9 @@ import { usedSessionCookie } from './session-cookie.ts';
 import { authenticateStreamToken } from './stream-tokens.ts';
 import { validationFailed } from './validation.ts';
 
+/** After a body that took longer, the credentials are checked again: they may have ended meanwhile. */
+const LATE_BODY_MS = 1_000;
+
 export interface AdmissionOptions {
   context: HttpContext;
   /** Called for server errors during authentication. */
@@ -28,33 +31,31 @@ export interface AdmissionOptions {
 
 /**
  * Admits requests: checks credentials, rate limit and role. A session names its workspace in the query, the path or the
- * body. If in the body, its rate limit and role are checked after the body was received.
+ * body. If in the body, its rate limit and role are checked after the body was received. Credentials and role are checked
+ * again after a body that took long.
  */
 export function admitRequests(app: FastifyInstance, { context, onFailure }: AdmissionOptions): void {
-  const { sql, limits } = context;
+  const { sql, limits, now } = context;
+  const arrivedAtMs = new WeakMap<FastifyRequest, number>();
   app.decorateRequest('identity', null);
   app.decorateRequest('principal', null);
   app.decorateRequest('streamTarget', null);
   app.addHook('onRoute', applyPermission);
 
   app.addHook('onRequest', async (request, reply) => {
-    const { access = 'public', unlimited = false, ...permission } = request.routeOptions.config ?? {};
+    const { access = 'public', unlimited = false } = request.routeOptions.config ?? {};
+    arrivedAtMs.set(request, now().getTime());
     const arrival = access === 'public' ? null : await identify(request);
     const state = await consume(request, { arrival, unlimited });
     applyRateLimit(reply, state);
-    if (arrival === null) return;
-    if (arrival instanceof TandemError) throw arrival;
-    request.identity = arrival.identity;
-    requireCredentials(arrival.identity.caller, permission);
-    if (arrival.principal === null) return;
-    requireAccess(arrival.principal, access);
-    request.principal = arrival.principal;
+    if (arrival !== null) admit(request, arrival);
   });
 
   app.addHook('preValidation', async (request, reply) => {
     const { access = 'public', receiveBody } = request.routeOptions.config ?? {};
     if (request.identity === null) return;
     await receiveBody?.(request, reply);
+    if (now().getTime() - arrivedAtMs.get(request)! > LATE_BODY_MS) admit(request, await identify(request));
     const named = takeWorkspaceId(request.body);
     if (access === 'user') return;
     if (request.principal !== null) {
@@ -66,6 +67,16 @@ export function admitRequests(app: FastifyInstance, { context, onFailure }: Admi
     requireAccess(principal, access);
     request.principal = principal;
   });
+
+  function admit(request: FastifyRequest, arrival: Arrival | TandemError): void {
+    if (arrival instanceof TandemError) throw arrival;
+    const { access = 'public', ...permission } = request.routeOptions.config ?? {};
+    request.identity = arrival.identity;
+    requireCredentials(arrival.identity.caller, permission);
+    if (arrival.principal === null) return;
+    requireAccess(arrival.principal, access);
+    request.principal = arrival.principal;
+  }
 
   /** Authenticates a request, or returns the error. A request with invalid credentials counts against its address. */
   async function identify(request: FastifyRequest): Promise<Arrival | TandemError> {

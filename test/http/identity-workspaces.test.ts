@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { unsubscribeToken } from '../../http/unsubscribe-token.ts';
 import { removeMember } from '../../storage/queries/memberships.ts';
@@ -282,6 +284,69 @@ describe('API keys', () => {
     const url = `/workspaces/${fixture.owner.workspaceId}/members/${person.userId}`;
     expect((await fixture.call('PATCH', url, { body: { role: 'viewer' } })).status).toBe(200);
     expect((await fixture.call('GET', '/dialer/trunks', { as: person })).status).toBe(403);
+  });
+});
+
+describe('a request whose body comes late', () => {
+  const BODY = JSON.stringify({ url: 'https://hooks.example.com/', events: ['tts.completed'] });
+  let origin: string;
+  beforeAll(async () => {
+    origin = await fixture.app.listen({ host: '127.0.0.1', port: 0 });
+  });
+
+  /** Sends the body two seconds after the headers, by the clock of the server. Resolves to the status. */
+  async function createWebhook(
+    { token, userId, workspaceId }: Pick<Person, 'token' | 'userId' | 'workspaceId'>,
+    meanwhile: () => Promise<unknown>,
+  ): Promise<number | undefined> {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const sent = request(`${origin}/webhooks?workspace_id=${workspaceId}`, { method: 'POST', headers });
+    const answered = once(sent, 'response');
+    sent.write(BODY.slice(0, 1));
+    await untilTruthy(() => hasUsedCredentials(userId), 'the server has checked the credentials');
+    await meanwhile();
+    fixture.now.current = new Date(fixture.now.current.getTime() + 2_000);
+    sent.end(BODY.slice(1));
+    const [response] = (await answered) as [IncomingMessage];
+    response.resume();
+    return response.statusCode;
+  }
+
+  async function hasUsedCredentials(userId: number): Promise<boolean> {
+    const used = await fixture.sql`
+      select 1 from api_keys where created_by_user_id = ${userId} and last_used_at is not null
+      union select 1 from sessions where user_id = ${userId} and last_used_at is not null`;
+    return used.length > 0;
+  }
+
+  const refusals: [string, number, (person: Member) => Promise<unknown>][] = [
+    ['whose key was deleted meanwhile', 401, ({ keyId }) => fixture.call('DELETE', `/developer/api/${keyId}`)],
+    [
+      'whose user was demoted meanwhile',
+      403,
+      ({ workspaceId, userId }) =>
+        fixture.call('PATCH', `/workspaces/${workspaceId}/members/${userId}`, { body: { role: 'viewer' } }),
+    ],
+    [
+      'whose user was removed meanwhile',
+      401,
+      ({ workspaceId, userId }) => fixture.call('DELETE', `/workspaces/${workspaceId}/members/${userId}`),
+    ],
+  ];
+
+  it.each(refusals)('fails for a key %s', async (_, status, revoke) => {
+    const person = await fixture.addMemberWith('admin');
+    expect(await createWebhook({ ...person, token: person.key }, () => revoke(person))).toBe(status);
+  });
+
+  it('fails for a session that ended meanwhile', async () => {
+    const person = await register(fixture);
+    expect(await createWebhook(person, () => callWith(fixture, person.token, ['POST', '/auth/logout']))).toBe(401);
+  });
+
+  it('succeeds while the credentials are valid', async () => {
+    const person = await fixture.addMemberWith('admin');
+    expect(await createWebhook({ ...person, token: person.key }, async () => {})).toBe(201);
   });
 });
 
