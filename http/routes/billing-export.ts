@@ -1,10 +1,10 @@
-import { Readable } from 'node:stream';
 import { Type } from 'typebox';
 import { paymentsAfter } from '../../storage/queries/payments.ts';
 import { usageAfter } from '../../storage/queries/usage.ts';
 import { principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { type CsvCell, csvRecord } from '../csv.ts';
+import { respondWithCsv } from '../csv-response.ts';
 import { PaymentSchema, paymentCells, UsageSchema, usageCells } from '../schemas/billing.ts';
 import { PAYMENT_FILTERS, paymentFilters, USAGE_FILTERS, usageFilters } from '../schemas/billing-filters.ts';
 import { REFUSALS, responseOf } from '../schemas/envelope.ts';
@@ -13,7 +13,9 @@ import { validationFailed } from '../validation.ts';
 const BATCH = 500;
 
 /** Reads the list in batches, oldest first. */
-export function billingExportRoute(app: HttpApp, { sql, closing, now }: HttpContext): void {
+export function billingExportRoute(app: HttpApp, context: HttpContext): void {
+  const { sql } = context;
+
   app.get(
     '/billing/export.csv',
     {
@@ -39,13 +41,7 @@ export function billingExportRoute(app: HttpApp, { sql, closing, now }: HttpCont
       const { workspaceId } = principalOf(request);
       const { type, status, payment_type, service, api_key_id, ...period } = request.query;
       const table = type === 'usage' ? usageTable() : paymentTable();
-      const fileName = `${type}-${now().toISOString().slice(0, 10)}.csv`;
-      return reply
-        .headers({
-          'content-type': 'text/csv; charset=utf-8; header=present',
-          'content-disposition': `attachment; filename="${fileName}"`,
-        })
-        .send(Readable.from(csvOf(table, closing)));
+      return respondWithCsv(context, { request, reply }, { name: type, records: csvOf(table) });
 
       function usageTable(): Table {
         refuseFilters({ payment_type }, 'transactions');
@@ -136,12 +132,10 @@ function tableOf<Row extends { position: bigint }>(
 /**
  * Reads a batch once the client has taken the last one, so that a slow client occupies neither memory nor a connection.
  */
-async function* csvOf({ columns, read }: Table, closing: AbortSignal): AsyncGenerator<string> {
+async function* csvOf({ columns, read }: Table): AsyncGenerator<string> {
   yield csvRecord(columns);
   let position: bigint | null = 0n;
   while (position !== null) {
-    // Abort the response, because a truncated table must not look complete.
-    closing.throwIfAborted();
     const batch: { records: string[]; next: bigint | null } = await read(position);
     if (batch.records.length > 0) yield batch.records.join('');
     position = batch.next;

@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream';
 import { Type } from 'typebox';
 import { presentCall } from '../../actors/call-view.ts';
 import { nanoToDecimal } from '../../runtime/money.ts';
@@ -7,6 +6,7 @@ import { type CallRow, listCalls } from '../../storage/queries/calls.ts';
 import { principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { type CsvCell, csvRecord } from '../csv.ts';
+import { respondWithCsv } from '../csv-response.ts';
 import { CALL_FILTERS, CURSOR_QUERY, callFilters, cursorOf, readCursor } from '../schemas/call-filters.ts';
 import {
   nullable,
@@ -24,7 +24,9 @@ import { validationFailed } from '../validation.ts';
 const TAGS = ['click-to-call'];
 const EXPORT_BATCH = 500;
 
-export function callListRoutes(app: HttpApp, { sql, numberPlan, now, closing }: HttpContext): void {
+export function callListRoutes(app: HttpApp, context: HttpContext): void {
+  const { sql, numberPlan } = context;
+
   app.get(
     '/dialer/click2call',
     {
@@ -75,13 +77,7 @@ export function callListRoutes(app: HttpApp, { sql, numberPlan, now, closing }: 
     },
     async (request, reply) => {
       const filters = callFilters(principalOf(request).workspaceId, { query: request.query, numberPlan });
-      const fileName = `calls-${now().toISOString().slice(0, 10)}.csv`;
-      return reply
-        .headers({
-          'content-type': 'text/csv; charset=utf-8; header=present',
-          'content-disposition': `attachment; filename="${fileName}"`,
-        })
-        .send(Readable.from(csv()));
+      return respondWithCsv(context, { request, reply }, { name: 'calls', records: csv() });
 
       /**
        * Reads a batch once the client has taken the last one, so that a slow client occupies neither memory nor a
@@ -91,8 +87,6 @@ export function callListRoutes(app: HttpApp, { sql, numberPlan, now, closing }: 
         yield csvRecord(COLUMNS);
         let after: CallPosition | null = null;
         do {
-          // Abort the response, because a truncated table must not look complete.
-          closing.throwIfAborted();
           const batch: { rows: CallRow[]; next: CallPosition | null } = await callsAfter(sql, filters, {
             after,
             limit: EXPORT_BATCH,

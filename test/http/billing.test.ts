@@ -3,12 +3,16 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { charge, hold, refund, topUp } from '../../storage/ledger.ts';
 import { setPrice } from '../../storage/price-book.ts';
 import type { UsageFilters } from '../../storage/queries/usage.ts';
+import { untilTruthy } from '../eventually.ts';
+import { lockWaits } from '../storage/lock-waits.ts';
 import { seedTrunk, USD } from '../storage/seed.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 
 let fixture: HttpFixture;
+let origin: string;
 beforeAll(async () => {
   fixture = await createHttpFixture();
+  origin = await fixture.app.listen({ host: '127.0.0.1', port: 0 });
 });
 afterAll(() => fixture[Symbol.asyncDispose]());
 
@@ -232,6 +236,29 @@ describe('GET /billing/export.csv', () => {
     const [, ...records] = raw.toString().trim().split('\r\n');
     expect(new Set(records.map((record) => record.split(',')[3])).size).toBe(1_001);
     expect(records).toHaveLength(1_001);
+  });
+
+  const endings: [string, (owner: Member) => [method: 'DELETE' | 'PATCH', url: string, body?: object]][] = [
+    ['its key is deleted', ({ keyId }) => ['DELETE', `/developer/api/${keyId}`]],
+    [
+      'its user is no longer an owner',
+      ({ workspaceId, userId }) => ['PATCH', `/workspaces/${workspaceId}/members/${userId}`, { role: 'admin' }],
+    ],
+  ];
+  it.each(endings)('breaks off when %s', async (_, requestFor) => {
+    const owner = await fixture.addMemberWith('owner');
+    const exported = await fixture.sql.begin(async (tx) => {
+      // The export waits for its first entries.
+      await tx`lock table usage_logs in access exclusive mode`;
+      const headers = { authorization: `Bearer ${owner.key}` };
+      const response = fetch(`${origin}/billing/export.csv`, { headers }).then((each) => each.text());
+      response.catch(() => {});
+      await untilTruthy(async () => (await lockWaits(fixture.sql)) > 0, 'the export waits');
+      const [method, url, body] = requestFor(owner);
+      expect((await fixture.call(method, url, { body })).status).toBe(200);
+      return { response };
+    });
+    await expect(exported.response).rejects.toThrow();
   });
 });
 
