@@ -7,7 +7,7 @@ import { userOfPasswordReset } from '../../storage/queries/password-resets.ts';
 import type { UserRow } from '../../storage/queries/workspaces.ts';
 import { addressOf } from '../client-address.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import { PAGE, sendPage } from '../html-page.ts';
+import { acceptsPages, PAGE, sendPage, showErrorsAsPages } from '../html-page.ts';
 import { REFUSALS, success } from '../schemas/envelope.ts';
 import { MAX_PASSWORD_LENGTH, requireStrongPassword } from '../schemas/password.ts';
 
@@ -20,12 +20,13 @@ const TokenSchema = Type.String({
 
 /** Serves the link that `tandem users reset-password` prints, and its form. */
 export function passwordResetRoutes(app: HttpApp, context: HttpContext): void {
-  app.register(async (scope) => {
+  app.register(async (scope: HttpApp) => {
+    showErrorsAsPages(scope);
     // Content type of the page's form.
     scope.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) =>
       done(null, Object.fromEntries(new URLSearchParams(body as string))),
     );
-    addRoutes(scope.withTypeProvider() as HttpApp, context);
+    addRoutes(scope, context);
   });
 }
 
@@ -86,7 +87,7 @@ function addRoutes(app: HttpApp, context: HttpContext): void {
       for (const id of ended) revocations.publish({ kind: 'session', id });
       // A user who forgot a password has tried several before.
       await limits.logins.forgive({ email: user.email, address: addressOf(request) });
-      if (request.headers.accept?.includes('text/html')) {
+      if (acceptsPages(request)) {
         return sendPage(reply, 'Your password is changed', '<p>Log in with your new password.</p>');
       }
       return reply.send(success({ password_reset: true }));

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { TandemError } from '../../machines/errors.ts';
 import { saveMarketingConsent } from '../../storage/queries/users.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import { PAGE, sendPage } from '../html-page.ts';
+import { acceptsPages, PAGE, sendPage, showErrorsAsPages } from '../html-page.ts';
 import { REFUSALS, success } from '../schemas/envelope.ts';
 import { readUnsubscribeToken } from '../unsubscribe-token.ts';
 
@@ -13,12 +13,13 @@ const TokenQuery = Type.Object({
 
 /** Serves the link of an e-mail. Mail scanners follow links, so only POST changes anything. */
 export function unsubscribeRoutes(app: HttpApp, context: HttpContext): void {
-  app.register(async (scope) => {
+  app.register(async (scope: HttpApp) => {
+    showErrorsAsPages(scope);
     // RFC 8058 §3.1 prescribes the body of mail clients. The token has everything, so ignore it.
     for (const type of ['application/x-www-form-urlencoded', 'multipart/form-data']) {
       scope.addContentTypeParser(type, { parseAs: 'buffer' }, (_request, _body, done) => done(null, undefined));
     }
-    addRoutes(scope.withTypeProvider() as HttpApp, context);
+    addRoutes(scope, context);
   });
 }
 
@@ -65,7 +66,7 @@ function addRoutes(app: HttpApp, { sql, urlSigningSecret, now }: HttpContext): v
     async (request, reply) => {
       const userId = requireUser(request.query.token);
       await saveMarketingConsent(sql, { userId, consent: false, source: 'unsubscribe', now: now() });
-      if (request.headers.accept?.includes('text/html')) {
+      if (acceptsPages(request)) {
         return sendPage(reply, 'You are unsubscribed', '<p>We will not send you these e-mails any more.</p>');
       }
       return reply.send(success({ unsubscribed: true }));

@@ -120,6 +120,31 @@ it('a weak password fails and leaves the token valid', async () => {
   expect((await reset(token)).status).toBe(200);
 });
 
+it('a browser gets a page for each error, and other clients get JSON', async () => {
+  const { userId } = await register(fixture);
+  const token = await tokenOf(userId);
+  const headers = { accept: 'text/html,*/*;q=0.8', 'content-type': 'application/x-www-form-urlencoded' };
+  const submit = (fields: Record<string, string>) =>
+    fixture.call('POST', '/auth/password/reset', { as: null, headers, body: `${new URLSearchParams(fields)}` });
+  const refused = [
+    [await submit({ token, new_password: 'short' }), 'It has 5 characters.'],
+    [await submit({ token, new_password: NEW_PASSWORD, '<b>': '' }), '&lt;b> is not a known field.'],
+    [await submit({ token: 'x', new_password: NEW_PASSWORD }), 'This link is invalid, expired or already used.'],
+    [
+      await fixture.call('GET', '/auth/password/reset?token=x', { as: null, headers: { accept: headers.accept } }),
+      'link',
+    ],
+  ] as const;
+  for (const [{ status, headers: sent, raw }, text] of refused) {
+    expect([status, sent['content-type']]).toEqual([400, 'text/html; charset=utf-8']);
+    expect(raw.toString()).toContain(text);
+    expect(raw).toHaveLength(Number(sent['content-length']));
+  }
+  expect((await reset(token, 'short')).body.code).toBe('WEAK_PASSWORD');
+  const page = await submit({ token, new_password: NEW_PASSWORD });
+  expect([page.status, page.raw.toString()]).toEqual([200, expect.stringContaining('Your password is changed')]);
+});
+
 it('a reset sets a first password, and ends a login lockout', async () => {
   const { email, userId } = await register(fixture);
   await fixture.sql`update users set password_hash = null where id = ${userId}`;
