@@ -125,6 +125,8 @@ describe('tandem usage error', () => {
     { typed: ['wallet', 'top-up', '-5'], says: ['-5 is not an option'] },
     { typed: ['wallet', 'top-up', '1e3'], says: ['USD takes a decimal'] },
     { typed: ['wallet', 'top-up', '1', '--type', 'gift'], says: ['one_time, subscription, admin_bonus'] },
+    { typed: ['wallet', 'top-up', '1', '--key', ''], says: ['--key takes 1 to 255 characters'] },
+    { typed: ['wallet', 'top-up', '1', '--key', 'x'.repeat(256)], says: ['--key takes 1 to 255 characters'] },
     { typed: ['wallet', 'transactions', '--limit', '0'], says: ['--limit takes 1 to 1000'] },
     { typed: ['workspaces', 'create', 'Sales'], says: ['--owner takes the e-mail address'] },
     { typed: ['workspaces', 'create', 'Sales', '--owner', 'a@b', '--plan', 'gold'], says: ['free, starter, pro'] },

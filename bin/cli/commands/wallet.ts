@@ -39,7 +39,11 @@ const topUpAction = defineAction({
     if (amountNano === null) throw new UsageError('USD takes a decimal above zero such as 10 or 2.50');
     const paymentType = PAYMENT_TYPES.find((type) => type === (values.type ?? 'one_time'));
     if (paymentType === undefined) throw new UsageError(`--type takes one of ${PAYMENT_TYPES.join(', ')}`);
-    const operationKey = `cli:${values.key ?? randomUUID()}`;
+    const { key = randomUUID() } = values;
+    // An unset variable of a script must not look like a repetition.
+    if (key === '' || key.length > MAX_KEY_LENGTH)
+      throw new UsageError(`--key takes 1 to ${MAX_KEY_LENGTH} characters`);
+    const operationKey = `cli:${key}`;
     return await withDatabase(host, async (sql) => {
       const workspace = await workspaceOf(sql, values.workspace);
       const now = new Date();
@@ -96,6 +100,7 @@ const transactions = defineAction({
 
 export const walletCommand: Command = { actions: { show, 'top-up': topUpAction, transactions } };
 
+const MAX_KEY_LENGTH = 255;
 const PAYMENT_TYPES: readonly PaymentType[] = ['one_time', 'subscription', 'admin_bonus'];
 
 interface BalanceChange {
