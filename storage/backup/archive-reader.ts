@@ -22,7 +22,12 @@ export async function openArchive(file: string): Promise<ArchiveReader> {
   const handle = await open(file, 'r').catch((cause: unknown) => {
     throw new BackupError('BACKUP_NOT_FOUND', `${file} cannot be read: ${(cause as Error).message}`, { cause });
   });
-  const { size: sizeBytes } = await handle.stat();
+  const status = await handle.stat();
+  if (!status.isFile()) {
+    await handle.close();
+    throw new BackupError('BACKUP_NOT_FOUND', `${file} is not a file.`);
+  }
+  const sizeBytes = status.size;
   return {
     sizeBytes,
     entries: () => entriesOf(handle, sizeBytes),

@@ -8,7 +8,7 @@ import { BLOCK_BYTES, encodeHeader, paddingOf } from './tar-header.ts';
 
 /** Writes a backup to a file, which gets its final name when complete. */
 export interface ArchiveWriter {
-  /** @throws BackupError `OBJECT_CHANGED` if the content has another size */
+  /** @throws BackupError `OBJECT_CHANGED` if the content has another size, `NOT_WRITTEN` */
   add(file: { name: string; sizeBytes: number; content: AsyncIterable<Uint8Array> }): Promise<void>;
   addBuffer(name: string, content: Buffer): Promise<void>;
   /** Adds the manifest with the checksums of all files. Returns the archive's size. */
@@ -20,11 +20,14 @@ export interface ArchiveWriter {
 /** Few enough to keep one file's checksums in memory. */
 const CHECKSUMS_PER_FILE = 10_000;
 
-/** @throws BackupError `BACKUP_EXISTS` */
+/** @throws BackupError `BACKUP_EXISTS`, `NOT_WRITTEN` */
 export async function createArchive(file: string, { now }: { now: Date }): Promise<ArchiveWriter> {
   await requireUnused(file);
   const draft = `${file}.partial`;
-  const handle = await open(draft, 'w', 0o600);
+  const notWritten = (cause: Error): never => {
+    throw new BackupError('NOT_WRITTEN', `${file} cannot be written: ${cause.message}`, { cause });
+  };
+  const handle = await open(draft, 'w', 0o600).catch(notWritten);
   let sizeBytes = 0;
   let isOpen = true;
   let lines: string[] = [];
@@ -32,7 +35,7 @@ export async function createArchive(file: string, { now }: { now: Date }): Promi
 
   async function write(bytes: Uint8Array): Promise<void> {
     let rest = bytes;
-    while (rest.length > 0) rest = rest.subarray((await handle.write(rest)).bytesWritten);
+    while (rest.length > 0) rest = rest.subarray((await handle.write(rest).catch(notWritten)).bytesWritten);
     sizeBytes += bytes.length;
   }
 
@@ -82,7 +85,7 @@ export async function createArchive(file: string, { now }: { now: Date }): Promi
       const sha256 = await writeBuffer(MANIFEST, text);
       await writeBuffer(MANIFEST_CHECKSUM, Buffer.from(`${sha256}  ${MANIFEST}\n`));
       await write(Buffer.alloc(2 * BLOCK_BYTES));
-      await handle.sync();
+      await handle.sync().catch(notWritten);
       await close();
       await requireUnused(file);
       await rename(draft, file);

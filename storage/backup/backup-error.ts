@@ -15,6 +15,7 @@ export type BackupErrorCode =
   | 'BACKUP_DAMAGED'
   | 'BACKUP_TOO_NEW'
   | 'OBJECT_CHANGED'
+  | 'NOT_WRITTEN'
   | 'TARGET_NOT_EMPTY'
   | 'TARGET_IN_USE'
   | 'TARGET_TOO_NEW'

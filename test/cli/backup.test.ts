@@ -96,9 +96,9 @@ describe('tandem backup and restore', () => {
     const target = join(folder, 'nothing');
     await mkdir(target);
     expect((await run(target, 'restore', file, '--json')).document).toMatchObject({ code: 'BACKUP_DAMAGED' });
-    expect((await run(target, 'restore', join(folder, 'none.tar'), '--json')).document).toMatchObject({
-      code: 'BACKUP_NOT_FOUND',
-    });
+    for (const other of [join(folder, 'none.tar'), folder]) {
+      expect((await run(target, 'restore', other, '--json')).document).toMatchObject({ code: 'BACKUP_NOT_FOUND' });
+    }
     expect((await run(target, 'backup', join(folder, 'empty.tar'), '--json')).document).toMatchObject({
       code: 'NO_DATA',
     });

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -222,6 +222,19 @@ describe('backup file', () => {
     expect((await readdir(folder)).filter((name) => name.startsWith('tandem.tar'))).toEqual([]);
     await back(database.sql);
     await expect(back(database.sql)).rejects.toMatchObject({ code: 'BACKUP_EXISTS' });
+  });
+
+  it('names the file that cannot be written', async () => {
+    await symlink('/dev/full', `${file}.partial`);
+    await expect(back(database.sql)).rejects.toMatchObject({
+      code: 'NOT_WRITTEN',
+      message: expect.stringMatching(/^\S*tandem\.tar cannot be written: ENOSPC/),
+    });
+    await rm(folder, { recursive: true });
+    await expect(back(database.sql)).rejects.toMatchObject({
+      code: 'NOT_WRITTEN',
+      message: expect.stringMatching(/^\S*tandem\.tar cannot be written: ENOENT/),
+    });
   });
 
   it('excludes the master key by default', async () => {
