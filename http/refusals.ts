@@ -56,6 +56,10 @@ export function toRefusal(thrown: unknown, { bodyLimitBytes = 64 * 1024 } = {}):
       cause: thrown,
     });
   }
+  if (code === 'ENOSPC' || code === 'EDQUOT') {
+    const message = 'The disk of the server is full. Try again later.';
+    return new TandemError('STORAGE_UNAVAILABLE', message, { cause: thrown });
+  }
   // SQLSTATE class 22: a value passed the schema but does not fit its column.
   if (/^22[0-9A-Z]{3}$/.test(code)) {
     return new TandemError(

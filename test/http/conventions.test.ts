@@ -163,6 +163,16 @@ describe('error envelope', () => {
     expect(answer.headers['retry-after']).toBe(String(answer.body.retry_after));
     expect((await broken.call('GET', '/healthz', { as: null })).status).toBe(200);
   });
+
+  it('turns a full disk into 503, never 500', async () => {
+    await using full = await createHttpFixture();
+    full.transcriber.onBegin = () => {
+      throw Object.assign(new Error('ENOSPC: no space left on device, mkdir'), { code: 'ENOSPC' });
+    };
+    const answer = await full.call('POST', '/stt', { body: 'RIFF', headers: { 'content-type': 'audio/wav' } });
+    expectRefusal(answer, 503, 'STORAGE_UNAVAILABLE');
+    expect(answer.body.message).toBe('The disk of the server is full. Try again later.');
+  });
 });
 
 describe('x-request-id', () => {
