@@ -82,6 +82,8 @@ async function dumpSnapshot(
 ): Promise<DatabaseDump> {
   return await inTransaction(sql, async (tx) => {
     await tx`set transaction isolation level repeatable read, read only`;
+    // A slow disk may keep the transaction waiting.
+    await tx`set local idle_in_transaction_session_timeout = 0`;
     const dump = await dumpDatabase(tx, { archive, onTable: (name) => onProgress(`database: ${name}`) });
     await pipeline(Readable.from(linesOf(keptObjectKeys(tx))), createWriteStream(keysFile, { mode: 0o600 }));
     return dump;

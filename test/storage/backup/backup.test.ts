@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openArchive } from '../../../storage/backup/archive-reader.ts';
-import { backUp, keyIdOf } from '../../../storage/backup/back-up.ts';
+import { type BackUpOptions, backUp, keyIdOf } from '../../../storage/backup/back-up.ts';
 import { type KeptObjects, openKeptObjects } from '../../../storage/backup/kept-objects.ts';
 import { type Restored, restore } from '../../../storage/backup/restore.ts';
 import { decodeHeader, encodeHeader } from '../../../storage/backup/tar-header.ts';
-import type { Sql } from '../../../storage/database.ts';
+import { connect, type Sql } from '../../../storage/database.ts';
 import { topUp, walletOf } from '../../../storage/ledger.ts';
 import { admitCall, getCallById } from '../../../storage/queries/calls.ts';
 import { recordingsToPurge } from '../../../storage/queries/recording-retention.ts';
@@ -66,7 +66,7 @@ async function seedCall(
   return { callId: call.callId, key, workspaceId: workspace.id };
 }
 
-const back = (sql: Sql, options: { withKey?: boolean } = {}) =>
+const back = (sql: Sql, options: Partial<Pick<BackUpOptions, 'withKey' | 'onProgress'>> = {}) =>
   backUp({
     ...{ sql, objects, file, node: 'node-1', secretKey: KEY, withKey: false, tandemVersion: '1.0.0', now: NOW },
     onProgress: () => {},
@@ -222,6 +222,21 @@ describe('backup file', () => {
     expect((await readdir(folder)).filter((name) => name.startsWith('tandem.tar'))).toEqual([]);
     await back(database.sql);
     await expect(back(database.sql)).rejects.toMatchObject({ code: 'BACKUP_EXISTS' });
+  });
+
+  it('survives a stalled disk for longer than other transactions may be idle', async () => {
+    const idleInTransactionMs = 500;
+    const sql = connect({ url: database.url, max: 1, idleInTransactionMs });
+    let stallMs = 2 * idleInTransactionMs;
+    const onProgress = () => {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, stallMs);
+      stallMs = 0;
+    };
+    try {
+      expect((await back(sql, { onProgress })).manifest.tables).not.toEqual([]);
+    } finally {
+      await sql.end();
+    }
   });
 
   it('names the file that cannot be written', async () => {
