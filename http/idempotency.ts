@@ -107,6 +107,11 @@ export function acceptIdempotencyKeys(
           'IDEMPOTENCY_KEY_REUSED',
           'This Idempotency-Key was used with a different request. Use a new key for each request.',
         );
+      case 'unreadable':
+        throw new TandemError(
+          'IDEMPOTENCY_NOT_REPLAYABLE',
+          'The response stored for this Idempotency-Key cannot be decrypted, because TANDEM_SECRET_KEY has changed. Use a new key to run the request again.',
+        );
     }
   });
 

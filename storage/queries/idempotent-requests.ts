@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { inTransaction, type Sql, type SqlOrTx } from '../database.ts';
 import { idempotentRequestContext } from '../secret-contexts.ts';
-import type { SecretBox } from '../secrets.ts';
+import { type SecretBox, SecretBoxError } from '../secrets.ts';
 
 const KEPT_HOURS = 24;
 /** An attempt without renewal for this long counts as dead. */
@@ -39,6 +39,8 @@ export type Claim =
   | { outcome: 'running' }
   /** The key was used with another request. */
   | { outcome: 'reused' }
+  /** The record is sealed with another master key, so the request cannot be compared. */
+  | { outcome: 'unreadable' }
   | { outcome: 'done'; response: StoredResponse };
 
 interface Row {
@@ -92,6 +94,7 @@ export async function claimIdempotentRequest(
       return { outcome: 'run', id, attempt };
     }
     const stored = open(secrets, row.id, row.recordEncrypted);
+    if (stored === null) return { outcome: 'unreadable' };
     if (stored.fingerprint !== fingerprint) return { outcome: 'reused' };
     if (stored.response !== null) return { outcome: 'done', response: stored.response };
     if (row.isLeased) return { outcome: 'running' };
@@ -154,6 +157,12 @@ function seal(secrets: SecretBox, id: string, record: StoredRecord): Buffer {
   return secrets.seal(JSON.stringify(record), idempotentRequestContext(id));
 }
 
-function open(secrets: SecretBox, id: string, sealed: Buffer): StoredRecord {
-  return JSON.parse(secrets.open(sealed, idempotentRequestContext(id))) as StoredRecord;
+/** Null if it is sealed with another master key. */
+function open(secrets: SecretBox, id: string, sealed: Buffer): StoredRecord | null {
+  try {
+    return JSON.parse(secrets.open(sealed, idempotentRequestContext(id))) as StoredRecord;
+  } catch (error) {
+    if (error instanceof SecretBoxError) return null;
+    throw error;
+  }
 }

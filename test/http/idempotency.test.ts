@@ -5,6 +5,7 @@ import { TandemError } from '../../machines/errors.ts';
 import { topUp } from '../../storage/ledger.ts';
 import { sweepIdempotentRequests } from '../../storage/queries/idempotent-requests.ts';
 import { idempotentRequestContext } from '../../storage/secret-contexts.ts';
+import { createSecretBox } from '../../storage/secrets.ts';
 import { eventually } from '../eventually.ts';
 import { callOf } from './fake-dialer.ts';
 import { type CallOptions, createHttpFixture, type HttpFixture } from './fixture.ts';
@@ -288,7 +289,7 @@ describe('Idempotency-Key', () => {
   });
 });
 
-describe('response too large or streamed for replay', () => {
+describe('response too large, streamed or sealed for replay', () => {
   it.each([
     ['/tts-stream', TEXT],
     ['/v1/audio/speech', { model: 'tts-1', input: 'Hello there.', voice: 'alloy', response_format: 'pcm' }],
@@ -305,6 +306,16 @@ describe('response too large or streamed for replay', () => {
       }
     });
     expect(fixture.speech.asked.length).toBe(before + 1);
+  });
+
+  it('gets 409 on repetition: sealed with a lost TANDEM_SECRET_KEY', async () => {
+    const key = randomUUID();
+    expect((await place(key)).status).toBe(201);
+    const secrets = createSecretBox(Buffer.alloc(32, 1));
+    await using rekeyed = await createHttpFixture({ sql: fixture.sql, secrets });
+    const again = await place(key, { at: rekeyed });
+    expect([again.status, again.body.code]).toEqual([409, 'IDEMPOTENCY_NOT_REPLAYABLE']);
+    expect(rekeyed.dialer.placed).toEqual([]);
   });
 
   it('gets 409 on repetition: a body over 1 MB', async () => {
