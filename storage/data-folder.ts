@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { TandemError } from '../machines/errors.ts';
+import { makeFolder } from '../runtime/make-folder.ts';
 import { takeOwnership } from './embedded/owner-lock.ts';
 
 /** Files of a server besides the database: its identity, master key, recordings and objects. */
@@ -30,13 +31,11 @@ export async function openDataFolder(folder: string, configuredKey?: Buffer): Pr
   const recordingsDir = path.join(root, 'recordings');
   const tempDir = path.join(root, 'tmp');
   const own = async () => {
-    for (const dir of [root, recordingsDir]) await mkdir(dir, { recursive: true, mode: 0o700 });
+    for (const dir of [root, recordingsDir]) await makeFolder(dir);
     return await takeOwnership({ file: path.join(root, 'owner'), what: `The data folder ${root}` });
   };
   const ownership = await own().catch((cause: Error) => {
-    if (cause instanceof TandemError) throw cause;
-    const message = `The data folder ${root} cannot be used (${cause.message}). Set TANDEM_DATA_DIR to a folder that this user can write.`;
-    throw new TandemError('STORAGE_UNAVAILABLE', message, { cause });
+    throw cause instanceof TandemError ? cause : unusableFolder(root, cause);
   });
   await rm(tempDir, { recursive: true, force: true });
   await mkdir(tempDir, { mode: 0o700 });
@@ -52,6 +51,11 @@ export async function openDataFolder(folder: string, configuredKey?: Buffer): Pr
     objectsDir: path.join(root, 'objects'),
     close: () => ownership.release(),
   };
+}
+
+export function unusableFolder(folder: string, cause: Error): TandemError {
+  const message = `The data folder ${folder} cannot be used (${cause.message}). Set TANDEM_DATA_DIR to a folder that this user can write.`;
+  return new TandemError('STORAGE_UNAVAILABLE', message, { cause });
 }
 
 const NODE_ID = 'node-id';

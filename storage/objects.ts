@@ -3,6 +3,7 @@ import { copyFile, link, mkdir, open, rename, rm, stat } from 'node:fs/promises'
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { TandemError } from '../machines/errors.ts';
+import { makeFolder } from '../runtime/make-folder.ts';
 
 /** Stores files by key. A key has segments of `A-Z a-z 0-9 . _ -` joined by `/`, at most 512 characters. */
 export interface ObjectStore {
@@ -72,7 +73,7 @@ const MAX_KEY_LENGTH = 512;
 /** Opens a store in a folder. Creates a missing folder (mode 0700). */
 export async function openObjectStore({ folder }: { folder: string }): Promise<ObjectStore> {
   const root = path.resolve(folder);
-  await mkdir(root, { recursive: true, mode: 0o700 });
+  await makeFolder(root);
 
   async function statOf(key: string): Promise<ObjectStat | null> {
     try {

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { access, mkdir, readFile } from 'node:fs/promises';
+import { access, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Config } from '../../config.ts';
 import { TandemError } from '../../machines/errors.ts';
+import { makeFolder } from '../../runtime/make-folder.ts';
 import { BackupError } from '../../storage/backup/backup-error.ts';
 import { type KeptObjects, openKeptObjects } from '../../storage/backup/kept-objects.ts';
 import type { RestoreTarget } from '../../storage/backup/restore.ts';
-import { readMasterKey } from '../../storage/data-folder.ts';
+import { readMasterKey, unusableFolder } from '../../storage/data-folder.ts';
 import { connect, POOL_NAME, type Sql } from '../../storage/database.ts';
 import { takeOwnership } from '../../storage/embedded/owner-lock.ts';
 import { startEmbeddedPostgres } from '../../storage/embedded/postgres.ts';
@@ -40,7 +41,9 @@ export async function openPlatformStorage(settings: Config): Promise<PlatformSto
 /** Locks the data folder, so that no server starts on it meanwhile. @throws BackupError TARGET_IN_USE, TandemError */
 export async function openRestoreTarget(settings: Config): Promise<RestoreTarget> {
   const dataDir = resolve(settings.dataDir);
-  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  await makeFolder(dataDir).catch((cause: Error) => {
+    throw unusableFolder(dataDir, cause);
+  });
   await using opening = new AsyncDisposableStack();
   const lock = await takeOwnership({ file: join(dataDir, 'owner'), what: `The data folder ${dataDir}` }).catch(
     (cause: unknown) => {

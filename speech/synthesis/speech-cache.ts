@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { type FileHandle, lstat, mkdir, open, readdir, rename, rm, utimes } from 'node:fs/promises';
+import { type FileHandle, lstat, open, readdir, rename, rm, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
+import { makeFolder } from '../../runtime/make-folder.ts';
 import { decodeClause, encodeClause, type FinishedClause } from './cached-clause.ts';
 
 export interface SpeechCacheOptions {
@@ -93,7 +94,7 @@ export class SpeechCache {
   }
 
   async #makeFolder(): Promise<void> {
-    await mkdir(this.#options.folder, { recursive: true, mode: 0o700 });
+    await makeFolder(this.#options.folder);
   }
 
   async #read(key: string): Promise<Buffer | null> {

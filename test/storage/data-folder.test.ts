@@ -22,3 +22,13 @@ it('opening a data folder deletes temporary files of a killed process, and no ot
   expect(await readdir(second.recordingsDir)).toEqual(['call.wav']);
   await second.close();
 });
+
+it.each(['/proc/tandem', '/proc/tandem/data', '/dev/null/data', '/dev/null'])(
+  'rejects %s as a data folder',
+  async (folder) => {
+    await expect(openDataFolder(folder)).rejects.toMatchObject({
+      code: 'STORAGE_UNAVAILABLE',
+      message: expect.stringContaining(`The data folder ${folder} cannot be used`),
+    });
+  },
+);
