@@ -87,7 +87,8 @@ function requireKnownArguments(argv: readonly string[]): void {
 
 function readDotEnv(path: string): Record<string, string | undefined> {
   try {
-    return parseEnv(readFileSync(path, 'utf8'));
+    // Also removes a byte order mark, which would hide the first setting.
+    return parseEnv(new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path)));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {};
     throw new ConfigError(`${path} cannot be read: ${(error as Error).message}`);

@@ -302,6 +302,16 @@ describe('.env file', () => {
     expect(loadConfig({ PORT: '9001' }, [], path)).toMatchObject({ port: 9001, host: '0.0.0.0' });
   });
 
+  it('may begin with a byte order mark', () => {
+    writeFileSync(path, '\uFEFFPORT=9000\r\nHOST=0.0.0.0\r\n');
+    expect(loadConfig({}, [], path)).toMatchObject({ port: 9000, host: '0.0.0.0' });
+  });
+
+  it('must be UTF-8', () => {
+    writeFileSync(path, '\uFEFFPORT=9000\r\n', 'utf16le');
+    expect(() => loadConfig({}, [], path)).toThrow(/\.env cannot be read: .*not valid for encoding utf-8/);
+  });
+
   it('must not contain a misspelt setting', () => {
     writeFileSync(path, 'RTP_PORT_MINIMUM=20000\n');
     expect(() => loadConfig({}, [], path)).toThrow(/^RTP_PORT_MINIMUM is not a setting.*RTP_PORT_MIN/);
