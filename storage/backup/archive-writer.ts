@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { open, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { syncToDisk } from '../objects.ts';
@@ -13,7 +13,7 @@ export interface ArchiveWriter {
   addBuffer(name: string, content: Buffer): Promise<void>;
   /** Adds the manifest with the checksums of all files. Returns the archive's size. */
   finish(manifest: Omit<BackupManifest, 'checksums'>): Promise<number>;
-  /** Deletes the incomplete file. Does nothing after `finish`. */
+  /** Deletes the incomplete file. Does nothing after a successful `finish`. */
   abandon(): Promise<void>;
 }
 
@@ -23,7 +23,8 @@ const CHECKSUMS_PER_FILE = 10_000;
 /** @throws BackupError `BACKUP_EXISTS`, `NOT_WRITTEN` */
 export async function createArchive(file: string, { now }: { now: Date }): Promise<ArchiveWriter> {
   await requireUnused(file);
-  const draft = `${file}.partial`;
+  // Two nodes can start a backup to one folder in the same second.
+  const draft = `${file}.${randomUUID()}.partial`;
   const notWritten = (cause: Error): never => {
     throw new BackupError('NOT_WRITTEN', `${file} cannot be written: ${cause.message}`, { cause });
   };
@@ -93,7 +94,6 @@ export async function createArchive(file: string, { now }: { now: Date }): Promi
       return sizeBytes;
     },
     async abandon() {
-      if (!isOpen) return;
       await close();
       await rm(draft, { force: true });
     },

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
@@ -42,7 +43,7 @@ export async function backUp(options: BackUpOptions): Promise<BackedUp> {
   }
   await requireMigrated(sql);
   const archive = await createArchive(file, { now });
-  const keysFile = `${file}.keys`;
+  const keysFile = `${file}.${randomUUID()}.keys`;
   try {
     const dump = await dumpSnapshot(options, { archive, keysFile });
     const objects = await addObjects(options, { archive, keysFile });
