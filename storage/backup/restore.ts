@@ -70,7 +70,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
     await loadDatabase(sql, { archive, manifest, node, onTable: (name) => onProgress(`database: ${name}`) });
   } catch (error) {
     if (replace) await putBack(dataDir);
-    throw error;
+    throw isDiskFull(error) ? diskFull(error) : error;
   }
   // A later restore must not take them for the objects of its own database.
   if (replace) await rename(path.join(dataDir, 'replaced'), path.join(dataDir, DISCARDED));
@@ -79,6 +79,16 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   if (replace) await discardReplaced(dataDir);
   await migrate(sql);
   return { manifest, key };
+}
+
+/** Checks the codes of files and, 53100, of PostgreSQL. */
+function isDiskFull(error: unknown): error is Error {
+  return ['ENOSPC', 'EDQUOT', '53100'].includes(String((error as NodeJS.ErrnoException).code));
+}
+
+function diskFull(cause: Error): BackupError {
+  const message = `The disk is full: ${cause.message}. Make room, then restore again.`;
+  return new BackupError('NOT_WRITTEN', message, { cause });
 }
 
 /** Folders of objects that `replace` deletes. */

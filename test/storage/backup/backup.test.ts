@@ -78,16 +78,25 @@ interface RestoreInto {
   replace?: boolean;
   withoutKey?: boolean;
   configuredKey?: Buffer | null;
+  put?: KeptObjects['put'];
 }
 
 async function restoreInto(sql: Sql, options: RestoreInto = {}): Promise<Restored> {
-  const { configuredKey = KEY, replace = false, withoutKey = false } = options;
+  const { configuredKey = KEY, replace = false, withoutKey = false, ...overrides } = options;
   return await restore({
     ...{ file, replace, withoutKey, newNode: randomUUID, onProgress: () => {} },
     openTarget: async () => {
       const kept = await openKeptObjects(LOCAL, { folder: join(targetDir, 'objects') });
       const close = () => kept[Symbol.asyncDispose]();
-      return { sql, objects: kept, dataDir: targetDir, configuredKey, previousKeys: [], [Symbol.asyncDispose]: close };
+      const target = { ...kept, ...overrides };
+      return {
+        sql,
+        objects: target,
+        dataDir: targetDir,
+        configuredKey,
+        previousKeys: [],
+        [Symbol.asyncDispose]: close,
+      };
     },
   });
 }
@@ -320,6 +329,17 @@ describe('backup file', () => {
       message: expect.stringContaining('1 balances differ'),
     });
     expect(await target.sql`select 1 from calls union all select 1 from workspaces`).toHaveLength(0);
+  });
+
+  it('asks for room if the disk is full', async () => {
+    await seedCall(database.sql, randomBytes(10));
+    await back(database.sql);
+    const put = () => Promise.reject(Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' }));
+    await expect(restoreInto(target.sql, { put })).rejects.toMatchObject({
+      code: 'NOT_WRITTEN',
+      message: 'The disk is full: ENOSPC: no space left on device. Make room, then restore again.',
+    });
+    await restoreInto(target.sql);
   });
 
   it('leaves the replaced data unchanged if the load fails', async () => {
