@@ -71,8 +71,8 @@ const MOST_BEHIND = 24_000;
  */
 const DRIFT_WINDOW = 40_000;
 const DRIFT_TOLERATED = 240;
-/** Consecutive frames that arrived too late: the anchor is wrong, not the network. */
-const MOST_LATE_IN_A_ROW = 25;
+/** Frames that arrived too late since the last one without delay: the anchor is wrong, not the network. */
+const MOST_FRAMES_LATE = 25;
 /** Mean power (16-bit steps squared) below which a few repeated or missing samples are inaudible. */
 const QUIET_POWER = 100 * 100;
 
@@ -82,7 +82,7 @@ export class TrackAnchor {
   #ssrc = -1;
   #timestamp = 0;
   #position = 0;
-  #lateInARow = 0;
+  #framesLate = 0;
   #windowStart = 0;
   #leastLate = Number.NEGATIVE_INFINITY;
   /** Drift found in the last window. Corrected in a quiet frame, or at the end of the next window. */
@@ -98,8 +98,10 @@ export class TrackAnchor {
     let position = this.#position + timestampDelta(packet.timestamp, this.#timestamp);
     const error = position - nowSample;
     if (error > MOST_AHEAD || error < -MOST_BEHIND) return this.#anchor(packet, nowSample);
-    this.#lateInARow = position < oldestWritable ? this.#lateInARow + 1 : 0;
-    if (this.#lateInARow > MOST_LATE_IN_A_ROW) return this.#anchor(packet, nowSample);
+    // Not reset by a delayed frame that just fits: `oldestWritable` moves in steps.
+    if (position < oldestWritable) this.#framesLate += 1;
+    else if (error >= -DRIFT_TOLERATED) this.#framesLate = 0;
+    if (this.#framesLate > MOST_FRAMES_LATE) return this.#anchor(packet, nowSample);
     this.#leastLate = Math.max(this.#leastLate, error);
     const isWindowOver = nowSample - this.#windowStart >= DRIFT_WINDOW;
     if (this.#drift !== 0 && (isWindowOver || power < QUIET_POWER)) {
@@ -120,7 +122,7 @@ export class TrackAnchor {
   #anchor(packet: { ssrc: number; timestamp: number }, nowSample: number): number {
     if (this.#ssrc !== -1) this.adjustments += 1;
     this.#ssrc = packet.ssrc;
-    this.#lateInARow = 0;
+    this.#framesLate = 0;
     this.#startWindow(nowSample);
     this.#follow(packet, nowSample);
     return nowSample;

@@ -40,6 +40,14 @@ describe('leg tap', () => {
     expect(loud).toEqual([false, false, false, false, true, true, false, true, true, false]);
   });
 
+  it.each([180, 250, 290, 400])('loses at most 600 ms of audio when the delay grows by %i ms', (growthMs) => {
+    using tap = openTap();
+    for (let frame = 0; frame < 350; frame += 1) {
+      tap.say(frame, { atMs: 20 * frame + (frame < 50 ? 0 : growthMs) });
+    }
+    expect(tap.stop().filter((sample) => sample !== 0).length / 8).toBeGreaterThan(7000 - 600);
+  });
+
   it('continues when the codec changes', () => {
     using tap = openTap();
     for (let frame = 0; frame < 10; frame += 1) tap.say(frame, { codec: frame < 5 ? 'PCMU' : 'PCMA' });
