@@ -104,8 +104,10 @@ export class LegNegotiation {
     try {
       if (this.remote !== null) {
         const streams = readWithoutStreams(sdp);
-        if (streams !== null)
+        if (streams !== null) {
+          this.#forgetEarlyAnswer(request);
           return this.#takeEmptyOffer(this.remote, streams, (body) => reply.send(200, sdpBody(body, headers)));
+        }
       }
       const offer = readOffer(
         sdp,
@@ -117,14 +119,18 @@ export class LegNegotiation {
       reply.send(200, sdpBody(buildAnswer(this.#local, offer, crypto), headers));
       this.#local.streams = { media: offer.session.media, audioIndex: offer.audioIndex };
       this.#agree(offer);
-      // An UPDATE replaces the early answer of its fork.
-      this.#earlyAnswers.delete(tagOf(request.get('From')) ?? '');
+      this.#forgetEarlyAnswer(request);
       return offer.media;
     } catch {
       // The session stays unchanged (RFC 3261 §14.2).
       reply.send(488, {});
       return null;
     }
+  }
+
+  /** An UPDATE replaces the early answer of its fork. */
+  #forgetEarlyAnswer(update: SrfReceivedRequest): void {
+    this.#earlyAnswers.delete(tagOf(update.get('From')) ?? '');
   }
 
   /** Silences both directions until the peer offers audio again. Keys and address stay. */

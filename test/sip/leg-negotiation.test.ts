@@ -88,4 +88,11 @@ test('an answer without SDP does not return to early media that an UPDATE of its
   expect(negotiation.takeAnswer(undefined, 'a')).toMatchObject({ rtpPort: 7004 });
 });
 
+test('an answer without SDP does not restore audio that an UPDATE of its fork has removed', () => {
+  const negotiation = forked();
+  const update = { method: 'UPDATE', body: mediaAt(0), get: (name: string) => UPDATE_HEADERS[name] };
+  negotiation.takeRequest(partial<SrfReceivedRequest>(update), { send() {} }, {});
+  expect(negotiation.takeAnswer(undefined, 'a')).toMatchObject({ direction: 'inactive' });
+});
+
 const UPDATE_HEADERS: Record<string, string> = { From: '<sip:x@192.0.2.7>;tag=a' };
