@@ -10,7 +10,7 @@ import { Track } from '../recording/track.ts';
 
 const HOLDBACK_MS = 60;
 /** A longer gap between calls of `judge` means that this thread stalled and packets wait in the socket. */
-const LATE_AFTER_MS = 600;
+const LATE_AFTER_MS = 300;
 const SAMPLES_PER_MS = 8;
 const ECHO_MS = 400;
 /** Holds the holdback, audio ahead of now, and a packet. */
@@ -68,11 +68,14 @@ export class PartyAnswerDetector {
     this.#sentAtMs = nowMs;
   }
 
-  /** Analyses due windows, also without packets. Call every 250 ms. After a stall, leaves them to the next call. */
+  /**
+   * Analyses due windows, also without packets. Call every 250 ms. After a stall, leaves those since the last call to the
+   * next one.
+   */
   judge(nowMs: number): void {
     const isLate = nowMs - this.#judgedAtMs > LATE_AFTER_MS;
+    this.#judgeUntil(this.#track.sampleAt(isLate ? this.#judgedAtMs : nowMs), nowMs);
     this.#judgedAtMs = nowMs;
-    if (!isLate) this.#judgeUntil(this.#track.sampleAt(nowMs), nowMs);
   }
 
   #judgeUntil(sample: number, nowMs: number): void {

@@ -42,6 +42,12 @@ describe('answer detection of a party', () => {
     expect(detector.isOver).toBe(true);
   });
 
+  it('reports unknown for a silent peer while each turn of its thread is late', () => {
+    const { detector, results } = openDetector();
+    for (let ms = 700; ms <= 7000; ms += 700) detector.judge(5000 + ms);
+    expect(results).toEqual(['unknown after 6300']);
+  });
+
   it('detects a person whose phone suppresses silence within 1.5 s of the last word', () => {
     const bench = openDetector();
     const greeting = words(600);
@@ -76,6 +82,22 @@ describe('answer detection of a party', () => {
     }
     expect(bench.results).toHaveLength(1);
     expect(bench.results[0]).toMatch(/^machine/);
+  });
+
+  it.each([340, 590, 900])('detects a beep that arrives during a stall of its own thread: %i ms', (stallMs) => {
+    const bench = openDetector();
+    const said = joined(words(2980), silence(540), beep(1000, 460), silence(1500));
+    const [startedAtMs, stalledAtMs] = [bench.nowMs, 3500];
+    let timestamp = 0;
+    for (let ms = 10; ms <= said.length / 8; ms += ms === stalledAtMs ? stallMs : 10) {
+      bench.nowMs = startedAtMs + ms;
+      // After the stall, the timer fires before the queued packets are read.
+      if (ms % 250 === 0 || ms === stalledAtMs + stallMs) bench.detector.judge(bench.nowMs);
+      for (; timestamp / 8 < ms; timestamp += FRAME_SAMPLES) {
+        bench.say(said.subarray(timestamp, timestamp + FRAME_SAMPLES), timestamp);
+      }
+    }
+    expect(bench.results.map((result) => result.split(' ')[0])).toEqual(['machine', 'beep']);
   });
 
   it('detects a person despite the echo of the agent', () => {
