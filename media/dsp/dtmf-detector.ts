@@ -78,6 +78,7 @@ export class DtmfDetector {
   readonly #hopPowers = new Float64Array(3);
   /** Index in `KEYS` of the current press; -1 without one. */
   #key = -1;
+  #isReported = false;
   #hits = 0;
   #missed = 0;
   #lost = 0;
@@ -96,7 +97,7 @@ export class DtmfDetector {
   readonly #lowTrace = new ToneTrace();
   readonly #highTrace = new ToneTrace();
 
-  /** `onPress` is called once per press, at its end. */
+  /** `onPress` is called once per press, at its end or by `reportPress`. */
   constructor(onPress: (digit: string, durationMs: number) => void) {
     this.#onPress = onPress;
   }
@@ -139,6 +140,14 @@ export class DtmfDetector {
     this.#position += samples;
     this.#missed += Math.floor(samples / HOP);
     this.#endIfOver();
+  }
+
+  /** Reports the current press early, because no samples arrive. It is not reported again if it continues. */
+  reportPress(): void {
+    const durationMs = this.#unreportedMs();
+    if (durationMs === 0) return;
+    this.#isReported = true;
+    this.#onPress(KEYS[this.#key]!, durationMs);
   }
 
   end(): void {
@@ -245,16 +254,23 @@ export class DtmfDetector {
   #endPress(): void {
     const key = this.#key;
     if (key < 0) return;
-    const power = this.#pressPower + this.#edge(this.#edgePower);
-    const durationMs = Math.round((power / this.#peakPower) * HOP_MS);
-    const isPress = this.#hits >= LEAST_HITS && durationMs >= LEAST_PRESS_MS;
+    const durationMs = this.#unreportedMs();
     this.#key = -1;
+    this.#isReported = false;
     this.#hits = 0;
     this.#missed = 0;
     this.#lost = 0;
     this.#sincePower = 0;
     this.#edgePower = 0;
-    if (isPress) this.#onPress(KEYS[key]!, durationMs);
+    if (durationMs > 0) this.#onPress(KEYS[key]!, durationMs);
+  }
+
+  /** Length of the current press; 0 if it is too short, or already reported. */
+  #unreportedMs(): number {
+    if (this.#key < 0 || this.#isReported || this.#hits < LEAST_HITS) return 0;
+    const power = this.#pressPower + this.#edge(this.#edgePower);
+    const durationMs = Math.round((power / this.#peakPower) * HOP_MS);
+    return durationMs >= LEAST_PRESS_MS ? durationMs : 0;
   }
 
   /** Index of the key whose tones fill the newest window; -1 without one. */

@@ -7,7 +7,7 @@ import { timestampDelta } from '../rtp/receiver-statistics.ts';
  * sequence numbers is a loss, any other is unsent silence.
  */
 
-/** A press ends without packets for this long. */
+/** A press is reported without packets for this long. */
 const SILENT_AFTER_MS = 200;
 /** A larger timestamp jump starts a new stream, as does a new source. */
 const MOST_GAP_SAMPLES = 8000;
@@ -20,7 +20,7 @@ export class PartyDtmfDetector {
   #timestamp = 0;
   #receivedAtMs = 0;
 
-  /** `onPress` is called once per press, at its end. */
+  /** `onPress` is called once per press, at its end or when its packets stop. */
   constructor(onPress: (digit: string, durationMs: number) => void) {
     this.#detector = new DtmfDetector(onPress);
   }
@@ -41,9 +41,9 @@ export class PartyDtmfDetector {
     else this.#detector.addG711(codec, audio.datagram, audio.payloadOffset, audio.payloadOffset + ticks);
   }
 
-  /** Ends a press that no packets follow. Call every few hundred milliseconds. */
+  /** Reports a press that no packets follow. Call every few hundred milliseconds. */
   judge(nowMs: number): void {
-    if (nowMs - this.#receivedAtMs > SILENT_AFTER_MS) this.#detector.end();
+    if (nowMs - this.#receivedAtMs > SILENT_AFTER_MS) this.#detector.reportPress();
   }
 
   /** Call when the party pauses or detection stops. */

@@ -93,6 +93,19 @@ describe('in-band DTMF of a party', () => {
     expect(pressesIn(bench)).toBe('agent 7');
   });
 
+  it('produces one key press when the packets of a held key are delayed', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ customer: withoutEvents(bench.customer) });
+    bench.setPath('bridged');
+    const frames = framesOfDigits('55', 'PCMU', 300);
+    await sayAll(bench, 'customer', frames.slice(0, 8));
+    bench.nowMs += 300;
+    bench.session.tick();
+    expect(pressesIn(bench)).toBe('customer 5');
+    await sayAll(bench, 'customer', frames.slice(8));
+    expect(pressesIn(bench)).toBe('customer 5,customer 5');
+  });
+
   it('produces at most ten presses per tick', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: withoutEvents(bench.agent) });
