@@ -37,12 +37,14 @@ export class ReceiverStatistics {
   /** SSRC of the current source, -1 before the first packet. */
   ssrc = -1;
   packetsReceived = 0;
-  /** Reordered and duplicate packets. */
+  /** Reordered, duplicate and stray packets. */
   packetsLate = 0;
   /** Times the source changed its SSRC or restarted its numbering. */
   restarts = 0;
   #baseSequence = 0;
   #highestSequence = 0;
+  /** After a stray packet, the next number of a source that has restarted (A.1); -1 without one. */
+  #afterStray = -1;
   #receivedOfSource = 0;
   #lostOfFormerSources = 0;
   #expectedOfFormerSources = 0;
@@ -62,7 +64,11 @@ export class ReceiverStatistics {
     this.packetsReceived += 1;
     const extended = extendSequence(sequence, this.#highestSequence);
     const delta = extended - this.#highestSequence;
-    if (ssrc !== this.ssrc || delta > MAX_DROPOUT || delta < -MAX_MISORDER) this.#restart(ssrc, sequence);
+    const isStray =
+      ssrc === this.ssrc && delta < -MAX_MISORDER && delta >= -MAX_DROPOUT && sequence !== this.#afterStray;
+    this.#afterStray = isStray ? (sequence + 1) & 0xffff : -1;
+    if (isStray) this.packetsLate += 1;
+    else if (ssrc !== this.ssrc || delta > MAX_DROPOUT || delta < -MAX_MISORDER) this.#restart(ssrc, sequence);
     else if (delta > 0) this.#highestSequence = extended;
     else this.packetsLate += 1;
     this.#receivedOfSource += 1;

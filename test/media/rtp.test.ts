@@ -135,6 +135,18 @@ describe('reception statistics', () => {
     expect(statistics).toMatchObject({ packetsReceived: 5, packetsLost: 1, restarts: 2 });
   });
 
+  it('do not count a loss for packets that arrive seconds late among newer ones', () => {
+    const statistics = receive([0, ...Array.from({ length: 300 }, (_, index) => index + 4)]);
+    expect(statistics.packetsLost).toBe(3);
+    for (const sequence of [1, 304, 2, 305, 3, 306]) statistics.count(7, sequence, 0, 0, false);
+    expect(statistics).toMatchObject({ packetsReceived: 307, packetsLost: 0, packetsLate: 3, restarts: 0 });
+  });
+
+  it('restart when lower numbers follow each other', () => {
+    const statistics = receive([1000, 1001, 1002, 500, 501, 502, 504]);
+    expect(statistics).toMatchObject({ packetsReceived: 7, packetsLost: 1, restarts: 1 });
+  });
+
   it('measure jitter as in the RFC and ignore timestamp jumps', () => {
     const steady = receive(Array.from({ length: 100 }, (_, index) => index));
     expect(steady.jitterMs).toBeCloseTo(0, 5);
