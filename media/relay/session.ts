@@ -45,6 +45,8 @@ import type { SendRing } from './send-ring.ts';
  */
 
 export const SESSION_TICK_MS = 250;
+/** A longer gap between ticks means that this thread stalled and packets wait in the sockets. */
+const LATE_TICK_MS = 300;
 /** A longer stall of this thread may fill the recorder, which then writes up to now. */
 const LONGEST_WITHOUT_TICK_MS = 4 * SESSION_TICK_MS;
 const TICKS_PER_LEVEL = 2;
@@ -521,8 +523,10 @@ export class RelaySession {
     if (this.#closing !== null) return;
     this.#absorbFastPath();
     const nowMs = this.#clock.nowMs();
+    // Audio older than what was written would be lost.
+    const readUntilMs = nowMs - this.#tickedAtMs > LATE_TICK_MS ? this.#tickedAtMs : nowMs;
     this.#tickedAtMs = nowMs;
-    this.#recorder?.flush(nowMs);
+    this.#recorder?.flush(readUntilMs);
     const unixMs = this.#clock.unixMs();
     for (const party of this.#parties.values()) {
       party.keyPressesThisTick = 0;

@@ -402,6 +402,24 @@ describe('fast path', () => {
     expect(await stall(true)).toEqual(await stall(false));
   });
 
+  it.each([true, false])(
+    'records packets that a stalled thread reads after its tick, on the fast path: %s',
+    async (isFast) => {
+      const stall = async (isTickFirst: boolean) => {
+        const call = await Call.open(isFast);
+        await call.record();
+        call.talk(48);
+        call.pass(2000);
+        if (isTickFirst) call.session.tick();
+        for (let frame = 0; frame < 100; frame++) for (const side of SIDES) call.speak(side);
+        call.talk(48);
+        return Buffer.concat(await call.recorded());
+      };
+      const [late, whole] = [await stall(true), await stall(false)];
+      expect(late.equals(whole)).toBe(true);
+    },
+  );
+
   it('reports keys that are pressed as tones', async () => {
     const key = toneFrames('PCMU', { frequenciesHz: [770, 1336], durationMs: 100 });
     const pause = Array.from({ length: 10 }, () => new Uint8Array(160).fill(0xff));
