@@ -60,13 +60,14 @@ export class LegTap {
   /** Decodes a packet to its position and writes due samples. */
   addAudio(audio: PacketAudio, nowMs: number): void {
     if (this.#isOver) return;
-    this.#track.add(audio, nowMs);
-    this.flush(nowMs);
+    const end = this.#track.add(audio, nowMs);
+    // Not until now: after a stall of this thread, later packets of that time are still unread.
+    this.#writeDue(Math.min(end, this.#track.sampleAt(nowMs)));
   }
 
   /** Writes all samples that can no longer change. Call every few hundred milliseconds, also without packets. */
   flush(nowMs: number): void {
-    this.#writeUpTo(this.#track.sampleAt(nowMs - HOLDBACK_MS), MS_PER_WRITE * this.#samplesPerMs);
+    this.#writeDue(this.#track.sampleAt(nowMs));
   }
 
   stop(nowMs: number): void {
@@ -83,6 +84,10 @@ export class LegTap {
       anchorAdjustments: this.#track.adjustments,
       isOver: this.#isOver,
     };
+  }
+
+  #writeDue(position: number): void {
+    this.#writeUpTo(position - HOLDBACK_MS * this.#samplesPerMs, MS_PER_WRITE * this.#samplesPerMs);
   }
 
   /** Leaves fewer than `fewest` samples for later. */

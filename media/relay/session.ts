@@ -530,7 +530,7 @@ export class RelaySession {
     const unixMs = this.#clock.unixMs();
     for (const party of this.#parties.values()) {
       party.keyPressesThisTick = 0;
-      party.tap?.flush(nowMs);
+      party.tap?.flush(readUntilMs);
       party.answerDetector?.judge(nowMs);
       if (party.answerDetector?.isOver) party.answerDetector = null;
       party.dtmfDetector?.judge(nowMs);

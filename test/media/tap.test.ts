@@ -48,6 +48,14 @@ describe('leg tap', () => {
     expect(tap.stop().filter((sample) => sample !== 0).length / 8).toBeGreaterThan(7000 - 600);
   });
 
+  it('writes all audio that its thread reads at once after a stall', () => {
+    using tap = openTap();
+    for (let frame = 0; frame < 150; frame += 1) {
+      tap.say(frame, { atMs: frame < 50 || frame >= 100 ? 20 * frame : 2000 });
+    }
+    expect(tap.stop().filter((sample) => sample !== 0).length / 8).toBe(3000 - 20);
+  });
+
   it('continues when the codec changes', () => {
     using tap = openTap();
     for (let frame = 0; frame < 10; frame += 1) tap.say(frame, { codec: frame < 5 ? 'PCMU' : 'PCMA' });
@@ -179,6 +187,29 @@ describe('session taps', () => {
     await stopTaps();
     expect(events.filter(({ type }) => type === 'tap.overrun')).toEqual([]);
     await plane.close();
+  });
+
+  it('contain what their thread reads after the tick that follows a stall', async () => {
+    await using bench = await Bench.open();
+    await bench.connect();
+    const { port1, port2 } = new MessageChannel();
+    bench.setPath('bridged');
+    bench.session.startTap({ agent: port1 });
+    const startedAtMs = bench.nowMs;
+    const frames = toneFrames('PCMU', { frequenciesHz: [500], durationMs: 1000 });
+    for (const [index, frame] of frames.entries()) {
+      // The thread stalls from 400 to 1000 ms.
+      if (index === 20) bench.nowMs = startedAtMs + 1000;
+      if (index === 10 || index === 20) bench.session.tick();
+      bench.agent.say(bench.ports.agent, 'PCMU', frame);
+      await bench.settled('agent');
+      if (index < 20) bench.nowMs += 20;
+    }
+    bench.session.stopTap('agent');
+    const audio = received(port2);
+    for (let at = 0; at < 7840; at += 160) {
+      expect(toneLevelDbov(audio.subarray(at, at + 160), 500, 8000)).toBeGreaterThan(-40);
+    }
   });
 
   it('contain silence while a tap is muted, and audio afterwards', async () => {
