@@ -87,10 +87,7 @@ function conditionsOf(value: unknown, place: Place): MetadataCondition[] {
   if (entries.length === 0 && path.length + place.within.length > 0) refuse(place, 'is an empty object');
   if (entries.length > FILTER_LIMITS.conditions) refuse(place, `has more than ${FILTER_LIMITS.conditions} conditions`);
   if (path.length === 0) return entries.flatMap(([key, inner]) => conditionsOfKey(key, inner, place));
-  if (entries.every(([key]) => BARE_OPERATORS.has(key))) {
-    return entries.map(([operator, operand]) => operatorOf(`$${operator}`, operand, place));
-  }
-  const hasOperators = entries.some(([key]) => key.startsWith('$'));
+  const hasOperators = entries.some(([key]) => key.startsWith('$') || BARE_OPERATORS.has(key));
   if (hasOperators) return entries.map(([operator, operand]) => operatorOf(operator, operand, place));
   return entries.flatMap(([key, inner]) => conditionsOf(inner, deeper(place, key)));
 }
@@ -134,27 +131,28 @@ function groupOf(operator: GroupOperator, filters: unknown, place: Place): Metad
 
 function operatorOf(operator: string, operand: unknown, place: Place): MetadataCondition {
   const { path } = place;
-  switch (operator) {
+  const name = BARE_OPERATORS.has(operator) ? `$${operator}` : operator;
+  switch (name) {
     case '$eq':
       return { path, operator: '$in', values: [scalarOf(operand, place)] };
     case '$ne':
       return { path, operator: '$nin', values: [scalarOf(operand, place)] };
     case '$in':
     case '$nin':
-      if (!Array.isArray(operand)) return refuse(place, `has ${operator} without a list`);
-      return { path, operator, values: scalarsOf(operand, place) };
+      if (!Array.isArray(operand)) return refuse(place, `has ${name} without a list`);
+      return { path, operator: name, values: scalarsOf(operand, place) };
     case '$gt':
     case '$gte':
     case '$lt':
     case '$lte': {
       const value = scalarOf(operand, place);
-      if (typeof value === 'string' || typeof value === 'number') return { path, operator, value };
-      return refuse(place, `has ${operator} without a number or text`);
+      if (typeof value === 'string' || typeof value === 'number') return { path, operator: name, value };
+      return refuse(place, `has ${name} without a number or text`);
     }
     case '$contains':
     case '$icontains': {
       const value = scalarOf(operand, place);
-      return typeof value === 'string' ? { path, operator, value } : refuse(place, `has ${operator} without a text`);
+      return typeof value === 'string' ? { path, operator: name, value } : refuse(place, `has ${name} without a text`);
     }
     default:
       return refuse(

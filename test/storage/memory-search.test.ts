@@ -180,6 +180,7 @@ onEveryServer('metadata filters', (database) => {
     }
     expect(await meeting({ $or: [{ year: { gte: 2025 } }, { at: { lt: '2026-02-01' } }] })).toEqual(['b', 'd']);
     expect(await meeting({ tags: { in: ['x'], ne: 'y' } })).toEqual(['b']);
+    expect(await meeting({ year: { $gt: 2023, lt: 2025 } })).toEqual(['a']);
     expect(await meeting({ at: { contains: '-01-' } })).toEqual(['d']);
     expect(await meeting({ OR: [{ lang: { icontains: 'H' } }, { lang: { contains: 'E' } }] })).toEqual(['b']);
   });
@@ -258,6 +259,7 @@ it.each([
   [{ a: { $in: 'x' } }, 'without a list'],
   [{ a: { contains: 5 } }, 'without a text'],
   [{ a: { $gt: 1, b: 2 } }, 'an operator other than'],
+  [{ a: { gt: 1, before: 2 } }, 'an operator other than'],
   [{ a: {} }, 'is an empty object'],
   [{ a: [[1]] }, 'not a string, number'],
   [{ a: Number.NaN }, 'not a string, number'],
