@@ -103,7 +103,7 @@ function detailsOf(schema: TSchema, errors: readonly ValidationError[]): Invalid
   const details = errors.flatMap((error) => {
     const path = pathOf(error.instancePath);
     const at = (field: string) => (path === '' ? field : `${path}.${field}`).slice(0, 128);
-    if (isRepetition(error)) return [];
+    if (isRepetition(error) || isOtherAlternative(error, errors)) return [];
     if (error.keyword === 'required') {
       return (error.params.requiredProperties ?? []).map((field) => ({ path: at(field), message: 'is required' }));
     }
@@ -135,6 +135,16 @@ const MUST_BE = 'must be ';
  */
 function isRepetition({ keyword, schemaPath, params }: ValidationError): boolean {
   return keyword === 'boolean' || keyword === 'anyOf' || (params.type === 'null' && schemaPath.includes('/anyOf/'));
+}
+
+/** Whether the value has the type of another alternative, whose errors say more. */
+function isOtherAlternative(error: ValidationError, errors: readonly ValidationError[]): boolean {
+  const [, alternatives] = /^(.*\/anyOf\/)\d+$/.exec(error.schemaPath) ?? [];
+  if (error.keyword !== 'type' || alternatives === undefined) return false;
+  return errors.some(
+    ({ keyword, schemaPath, instancePath }) =>
+      schemaPath.startsWith(alternatives) && (keyword !== 'type' || instancePath !== error.instancePath),
+  );
 }
 
 function messageOf(schema: TSchema, { keyword, schemaPath, params, message }: ValidationError): string {
