@@ -9,15 +9,16 @@ import { type Context, isOpen, type Reading, type Token } from './token.ts';
  * 98765 43210. Without a plus or brackets the grouping must be that of telephone numbers.
  */
 export function readTelephone(at: number, { tokens, language }: Context): Reading | null {
-  if (digitsFrom(at, tokens) < FEWEST_DIGITS || !/^[+(]?[\d+(]/.test(tokens[at]!.clean)) return null;
+  if (digitsFrom(at, tokens) < FEWEST_DIGITS) return null;
   const groups = groupsFrom(at, tokens);
   let length = groups.reduce((sum, group) => sum + group.length, 0);
   for (let words = groups.length; words > 0 && length >= FEWEST_DIGITS; length -= groups[--words]!.length) {
     const written = tokens.slice(at, at + words);
     const text = groups.slice(0, words).join(' ');
-    const isSpanish = language.base === 'es' && isSpanishNumber(written, tokens[at + words]);
+    const isSpanish = language.base === 'es' && isSpanishNumber(text, written.at(-1)!, tokens[at + words]);
     if (!isSpanish && !isTelephoneNumber(text, tokens[at - 1], language)) continue;
-    return { spoken: written.map((token, index) => sayGroups(token, { isLast: index === words - 1 }, language)) };
+    const said = groups.slice(0, words).map((group) => sayTelephone(group, language));
+    return { spoken: said.map((group, index) => (index === words - 1 || group === '' ? group : `${group},`)) };
   }
   return null;
 }
@@ -74,27 +75,31 @@ function digitsFrom(at: number, tokens: readonly Token[]): number {
   return digits;
 }
 
-/** The consecutive words that contain only digits and separators. */
+/** The consecutive words that contain only digits and separators, up to punctuation. */
 function groupsFrom(at: number, tokens: readonly Token[]): string[] {
   const groups: string[] = [];
   while (groups.length < MOST_WORDS) {
     const token = tokens[at + groups.length];
     if (token === undefined || !/\d/.test(token.clean)) return groups;
-    const group = stripped(token);
-    if (!GROUP.test(group)) return groups;
+    const { group, isEnd } = groupOf(token);
+    const isLead = groups.length === 0 ? BEFORE_NUMBERS.test(token.lead) : token.lead === '' || group.startsWith('(');
+    if (!isLead || !GROUP.test(group)) return groups;
     groups.push(group);
-    if (token.endsParagraph || /[.,;:!?।]/.test(token.trail)) return groups;
+    if (isEnd || token.endsParagraph) return groups;
   }
   return groups;
 }
 
+/** Quotes, brackets and formatting marks. */
+const BEFORE_NUMBERS = /^["“”„«»‹›[{(*_`]*$/;
 const GROUP = /^\+?(?:\(\+?\d{1,5}\)-?)?(?:\d{1,12}(?:[-.]\d{2,10}){0,5}-?)?$/;
 
-/** Removes punctuation that is not part of the number. */
-function stripped({ clean, trail }: Token): string {
-  if (trail === '') return clean;
-  const end = /[.,;:!?।"'”’]+$/.exec(trail)?.[0].length ?? 0;
-  return clean.slice(0, clean.length - end);
+/** Only the brackets of an area code are part of the number. */
+function groupOf({ lead, core, trail }: Token): { group: string; isEnd: boolean } {
+  const isAreaCode = lead.endsWith('(') && /^\+?\d{1,5}\)/.test(`${core}${trail}`);
+  if (!isAreaCode) return { group: core, isEnd: trail !== '' };
+  if (!trail.startsWith(')')) return { group: `(${core}`, isEnd: trail !== '' };
+  return { group: `(${core})`, isEnd: trail !== ')' };
 }
 
 function isTelephoneNumber(text: string, before: Token | undefined, language: SpokenLanguage): boolean {
@@ -119,14 +124,10 @@ function isTelephoneNumber(text: string, before: Token | undefined, language: Sp
 }
 
 /** 612 345 678, unless a noun follows. */
-function isSpanishNumber(written: readonly Token[], next: Token | undefined): boolean {
-  const groups = written.map(stripped);
-  if (groups.length !== 3 || groups.every(isRound) || !/^[6-9]\d\d( \d{3}){2}$/.test(groups.join(' '))) return false;
+function isSpanishNumber(text: string, last: Token, next: Token | undefined): boolean {
+  if (!/^[6-9]\d\d( \d{3}){2}$/.test(text) || text.split(' ').every(isRound)) return false;
   return (
-    !isOpen(written[2]) ||
-    next === undefined ||
-    !/^[\p{Sc}\p{L}]/u.test(next.core) ||
-    /^(?:o|y|a|en|de)$/.test(next.core)
+    !isOpen(last) || next === undefined || !/^[\p{Sc}\p{L}]/u.test(next.core) || /^(?:o|y|a|en|de)$/.test(next.core)
   );
 }
 
@@ -158,11 +159,6 @@ const CUES = new Set([
   ...['call', 'phone', 'telephone', 'mobile', 'tel', 'dial', 'contact', 'whatsapp', 'fax', 'cell', 'ring', 'sms'],
   ...['फोन', 'फ़ोन', 'मोबाइल', 'कॉल', 'ফোন', 'தொலைபேசி', 'ఫోన్', 'ફોન', 'ಫೋನ್', 'ഫോൺ', 'ਫ਼ੋਨ', 'ଫୋନ', 'فون'],
 ]);
-
-function sayGroups(token: Token, { isLast }: { isLast: boolean }, language: SpokenLanguage): string {
-  const spoken = sayTelephone(stripped(token), language);
-  return isLast || spoken === '' ? spoken : `${spoken},`;
-}
 
 /** Country codes and grouping of numbers written without separators. */
 const INTERNATIONAL: readonly { digits: RegExp; sizes: readonly number[] }[] = [

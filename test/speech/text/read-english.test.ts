@@ -165,6 +165,11 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['worked 1600 hours', 'worked one thousand six hundred hours'],
   ],
   telephones: [
+    ['Ann (+1 415 555 2671)', 'Ann, plus one, four one five, five five five, two six seven one,'],
+    ['**+14155552671**', 'plus one, four one five, five five five, two six seven one'],
+    ['"+14155552671" 5', 'plus one, four one five, five five five, two six seven one five'],
+    ['((415) 555-2671)', 'four one five, five five five, two six seven one,'],
+    ['(98765 43210) 12', 'nine eight seven six five, four three two one zero, twelve'],
     ['+91 98765 43210', 'plus nine one, nine eight seven six five, four three two one zero'],
     ['(415) 555-0100', 'four one five, five five five, zero one zero zero'],
     ['415-555-0100', 'four one five, five five five, zero one zero zero'],
