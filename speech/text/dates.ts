@@ -200,7 +200,7 @@ function readMonthFirst(at: number, { tokens, language }: Context): Reading | nu
   if (year !== null) return { spoken: [name, numbers.year(year)] };
   const day = dayOf(next);
   const ordinal = day === null ? sayDays(next, language) : numbers.ordinal(day);
-  if (ordinal === null || monthOf(tokens[at + 2], language) !== null) return null;
+  if (ordinal === null || (isOpen(next) && monthOf(tokens[at + 2], language) !== null)) return null;
   const following = closes(next, ',') ? yearOf(tokens[at + 2]) : null;
   return { spoken: following === null ? [name, ordinal] : [name, ordinal, numbers.year(following)] };
 }

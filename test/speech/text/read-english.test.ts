@@ -107,6 +107,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['November 21st', 'November twenty-first'],
     ['21 Nov 2026', 'the twenty-first of November twenty twenty-six'],
     ['on the 21st March', 'on the twenty-first of March'],
+    ['Jan. 5, Feb. 6 and Mar. 7', 'January fifth, February sixth and March seventh'],
+    ['March 5 April', 'March the fifth of April'],
     ['Jan. 5, 2005', 'January fifth, two thousand five'],
     ['June 5-7, 2026', 'June fifth to seventh, twenty twenty-six'],
     ['Mon-Fri, Jan–Mar', 'Monday to Friday, January to March'],
