@@ -96,7 +96,7 @@ function readSign(at: number, { tokens, language }: Context, signs: Record<strin
     return isBetween ? { spoken: [isCalculation(at, tokens) ? signs['×']! : signs.x!] } : null;
   }
   if (clean === '*' || clean === '<' || clean === '>' || clean === '-' || clean === '–' || clean === '—') {
-    const between = isNumber(tokens[at - 1]) && isNumber(tokens[at + 1]);
+    const between = isNumber(tokens[at - 1]) && !tokens[at - 1]!.endsParagraph && isNumber(tokens[at + 1]);
     if (between && (clean !== '-' || isCalculation(at, tokens))) return { spoken: [signs[clean] ?? ''] };
     return { spoken: [/[-–—]/.test(clean) ? '–' : ''] };
   }

@@ -1,6 +1,6 @@
 import { UNSPACED_SCRIPTS } from '../../runtime/unspaced-scripts.ts';
 
-/** A written word, and whether an empty line follows. */
+/** A written word, and whether an empty line or an item of a list follows. */
 export interface WrittenWord {
   written: string;
   endsParagraph: boolean;
@@ -27,7 +27,7 @@ function endsParagraph(text: string, from: number): boolean {
   for (let at = from; at < text.length; at++) {
     const character = text[at]!;
     if (character === '\n' || character === '\u2029') lines += character === '\n' ? 1 : 2;
-    else if (!/\s/.test(character)) return lines >= 2;
+    else if (!/\s/.test(character)) return lines >= 2 || (lines === 1 && /^[-–—*•]\s/.test(text.slice(at, at + 2)));
   }
   return false;
 }

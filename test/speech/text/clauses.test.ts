@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { readScript } from '../../../speech/text/read-script.ts';
+import { spokenOf } from './spoken-of.ts';
 
 function clausesOf(text: string, language = 'en-us'): string[] {
   return readScript(text, { language }).clauses.map(({ words }) => words.map(({ written }) => written).join(' '));
@@ -39,6 +40,12 @@ describe('clauses', () => {
 
   it('end with a paragraph', () => {
     expect(clausesOf('A title\n\nAnd its\ntext\n \nEnd')).toEqual(['A title', 'And its text', 'End']);
+  });
+
+  it('end before an item of a list', () => {
+    expect(spokenOf('Slots:\n- 5\n- 10\n  – 20 people', 'en-us')).toBe('Slots: | – five | – ten | – twenty people');
+    expect(spokenOf('* 5 km\n* 10\n• 20', 'en-us')).toBe('five kilometers | ten | twenty');
+    expect(spokenOf('from 5\n-10, 5 -\n10', 'en-us')).toBe('from five minus ten, | five to ten');
   });
 
   it('start with a short one, up to a comma after three words', () => {
