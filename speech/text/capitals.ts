@@ -39,7 +39,7 @@ function isShouted(at: number, tokens: readonly Token[]): boolean {
 }
 
 /** Codes of letters and digits. */
-function readCode(at: number, { tokens, language }: Context): Reading | null {
+export function readCode(at: number, { tokens, language }: Context): Reading | null {
   const { core } = tokens[at]!;
   if (!/^(?=.{0,19}\d)(?:[A-Z]{1,5}|\d{1,12}|-){2,12}$/.test(core) || core.length > 20) return null;
   const parts = core.match(/[A-Z]+|\d+/g) ?? [];

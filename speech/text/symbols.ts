@@ -1,7 +1,10 @@
 import { sayNumberInName } from './addresses.ts';
+import { readCode } from './capitals.ts';
+import { LETTERED_THINGS } from './languages/english-words.ts';
 import type { SpokenLanguage } from './languages/language.ts';
-import { parseNumber, sayNumber } from './numbers.ts';
-import { type Context, isOpen, type Reading, type Token, VULGAR_FRACTIONS } from './token.ts';
+import { followsCue, parseNumber, sayNumber } from './numbers.ts';
+import { readGroupedNumber } from './telephone.ts';
+import { type Context, isOpen, type Reading, type Token, toToken, VULGAR_FRACTIONS } from './token.ts';
 
 /** Reads 5-10 as "5 to 10". */
 export function readRange(at: number, { tokens, language }: Context): Reading | null {
@@ -50,11 +53,27 @@ export function readSymbols(at: number, context: Context): Reading | null {
   if (language.base === 'en' && clean.length <= 60) {
     const special = SPECIAL.get(core.toLowerCase());
     if (special !== undefined) return { spoken: [special] };
+    const code = readNumberedCode(at, context);
+    if (code !== null) return code;
     const tagged = /^#([\p{L}\d_]+)$/u.exec(core);
     if (tagged !== null) return { spoken: [sayHashtag(tagged[1]!, language)] };
   }
   if (trail.startsWith('.') && core === '') return null;
   return readNumberWithSign(core, language) ?? readMixed(core, signs, language);
+}
+
+/** "#A1B2-C3D4", "#12-345", "#1-3" and, after a word such as "order", "#A1B2", but not the hashtag "#COP28". */
+function readNumberedCode(at: number, context: Context): Reading | null {
+  const { core } = context.tokens[at]!;
+  if (!/^#(?=.*[A-Z-])[A-Z\d-]*\d[A-Z\d-]*$/.test(core)) return null;
+  const thing = context.tokens[at - 1]?.core.toLowerCase() ?? '';
+  const isNamed = core.includes('-') || followsCue(at, context) || LETTERED_THINGS.has(thing) || thing === 'case';
+  if (!isNamed) return null;
+  const code = { ...context, tokens: context.tokens.with(at, toToken(core.slice(1))) };
+  const span = /^#(\d+)-(\d+)$/.exec(core);
+  const isSpan = span !== null && span[1]!.length === span[2]!.length;
+  const reading = readGroupedNumber(at, code) ?? (isSpan ? readRange(at, code) : null) ?? readCode(at, code);
+  return reading === null ? null : { spoken: [`number ${reading.spoken[0]}`] };
 }
 
 /** 2.0.1 and 192.168.1.1, 3:1, 50/50, 2x, 10k, 3M. */

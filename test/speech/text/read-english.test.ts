@@ -277,6 +277,20 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['5-10 people', 'five to ten people'],
     ['5 - 10 people', 'five to ten people'],
     ['#1', 'number one'],
+    [
+      'Order #A1B2-C3D4, case #CS0012',
+      'Order number A. one B. two C. three D. four, | case number C.S. zero zero one two',
+    ],
+    [
+      'order #482-4567890-1234567',
+      'order number four eight two, four five six, seven eight nine zero, one two three, four five six seven',
+    ],
+    [
+      'Invoice #INV-2026-001 #12-345',
+      'Invoice number I.N.V. twenty twenty-six zero zero one | number twelve three four five',
+    ],
+    ['Room #B12, items #1-3', 'Room number B. twelve, items number one to three'],
+    ['#COP28 and #G20', 'hashtag COP twenty-eight and hashtag G twenty'],
     ['#MakeInIndia', 'hashtag Make In India'],
     ['@home', 'at home'],
     ['9-5', 'nine to five'],
