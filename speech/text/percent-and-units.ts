@@ -54,6 +54,8 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
     const unit = measureName(length, { isAttached: true }, number, language) ?? length;
     return { spoken: [amount, power, unit], fullStop: 'may-end' };
   }
+  // 350 W. Oak Ave.
+  if (/^[A-Z]$/.test(next.core) && isBeforeStreet(at + 1, tokens, '.')) return null;
   const name = measureName(next.core, { isAttached: isInches }, number, language);
   if (name === null) return null;
   return {
@@ -128,11 +130,11 @@ function isNamedBefore(at: number, letter: string, tokens: readonly Token[]): bo
 }
 
 /** "12A, Park Street", but not "14C on Park Street": the name of a street has capitals. */
-function isBeforeStreet(at: number, tokens: readonly Token[]): boolean {
+function isBeforeStreet(at: number, tokens: readonly Token[], mark = ','): boolean {
   for (let word = at + 1; word < at + 4; word++) {
     const before = tokens[word - 1];
     const name = tokens[word]?.core ?? '';
-    const isJoined = (word === at + 1 && before?.trail === ',') || isOpen(before);
+    const isJoined = (word === at + 1 && before?.trail === mark) || isOpen(before);
     if (!isJoined || !/^[\p{Lu}\d]/u.test(name)) return false;
     if (STREETS.has(name.toLowerCase())) return true;
   }

@@ -212,6 +212,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ],
     ['Heat it to 180C. Place it in the pan', 'Heat it to one hundred eighty degrees Celsius. | Place it in the pan'],
     ['Keep the room 20C or warmer', 'Keep the room twenty degrees Celsius or warmer'],
+    ['350 W. Oak Ave. and 12 W 5th St.', 'three hundred fifty W. Oak Avenue and twelve W fifth Street.'],
+    ['It needs 60 W. Main power is off', 'It needs sixty watts. | Main power is off'],
     ['14C, Park Street', '14C, Park Street'],
     ['12A Main St. and 14C Lower Baker Street', '12A Main Street and 14C Lower Baker Street'],
     ['25 degrees C, 72 deg. F', 'twenty-five degrees Celsius, | seventy-two degrees Fahrenheit'],
