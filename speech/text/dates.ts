@@ -306,6 +306,7 @@ export function readWeekday(at: number, { tokens, language }: Context): Reading 
     return first === undefined || last === undefined ? null : { spoken: [`${first} to ${last}`] };
   }
   const name = WEEKDAYS.get(core);
+  if (name !== undefined && isSpan(at - 1, tokens)) return { spoken: [name] };
   const next = tokens[at + 1];
   if (name === undefined || next === undefined) return null;
   const leads =
@@ -316,6 +317,26 @@ export function readWeekday(at: number, { tokens, language }: Context): Reading 
     next.core === '–';
   return leads ? { spoken: [name], fullStop: 'never-ends' } : null;
 }
+
+/** Whether the dash is between two days or hours, as in "Mon - Fri, 9:00 - 5 pm". Three in a row are a list. */
+export function isSpan(dash: number, tokens: readonly Token[]): boolean {
+  const [from, until] = [tokens[dash - 1], tokens[dash + 1]];
+  if (from === undefined || until === undefined || !DASH.test(tokens[dash]!.clean)) return false;
+  if (!closes(from, '.') || tokens[dash]!.endsParagraph) return false;
+  if (isDay(from) && isDay(until)) return true;
+  const isHour = HOUR.test(from.core) || (MERIDIEM.test(from.core) && tokens[dash - 2]?.hasDigit === true);
+  const hasMeridiem = MERIDIEM.test(tokens[dash + 2]?.core ?? '');
+  const isUntilHour = HOUR.test(until.core) || (hasMeridiem && /^\d{1,2}$/.test(until.core));
+  return isHour && isUntilHour && ![dash + 2, dash + 3].some((at) => DASH.test(tokens[at]?.clean ?? ''));
+}
+
+function isDay({ core }: Token): boolean {
+  return WEEKDAYS.has(core) || /^(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day$/.test(core);
+}
+
+const DASH = /^[-–—]$/;
+const HOUR = /^(?:\d{1,2}:\d\d(?:[ap]\.?m)?|\d{1,2}[ap]\.?m|noon|midnight)$/i;
+const MERIDIEM = /^[ap]\.?m$/i;
 
 /** "Sat 11/30" and "Sat 10-2", but "Sat 1/2 of the time" and "Sat 10-15 minutes" start with a verb. */
 function startsDateOrTime(at: number, context: Context): boolean {

@@ -141,7 +141,7 @@ function toWord(
     spoken: said === '' ? '' : joinPunctuation(said, punctuation, next),
     phonemes: null,
     ends: token.endsParagraph ? 'sentence' : endOf(punctuation, token, { next, base: language.base }),
-    joinsNext: !isLast,
+    joinsNext: !isLast || (/^[-–—]$/.test(token.core) && said === language.to),
   };
 }
 

@@ -1,5 +1,6 @@
 import { sayNumberInName } from './addresses.ts';
 import { readCode } from './capitals.ts';
+import { isSpan } from './dates.ts';
 import { LETTERED_THINGS } from './languages/english-words.ts';
 import type { SpokenLanguage } from './languages/language.ts';
 import { followsCue, parseNumber, sayNumber } from './numbers.ts';
@@ -117,6 +118,7 @@ function readSign(at: number, { tokens, language }: Context, signs: Record<strin
   if (clean === '*' || clean === '<' || clean === '>' || clean === '-' || clean === '–' || clean === '—') {
     const between = isNumber(tokens[at - 1]) && !tokens[at - 1]!.endsParagraph && isNumber(tokens[at + 1]);
     if (between && (clean !== '-' || isCalculation(at, tokens))) return { spoken: [signs[clean] ?? ''] };
+    if (isSpan(at, tokens)) return { spoken: [language.to!] };
     return { spoken: [/[-–—]/.test(clean) ? '–' : ''] };
   }
   const sign = signs[clean];
