@@ -67,9 +67,11 @@ interface MoneyRange {
   high: Money;
 }
 
-/** "$5-10", "$5k-$10k". */
+/** "$5-10", "$5k-$10k", "5-10€". */
 function parseRange(written: string, language: SpokenLanguage): MoneyRange | null {
-  const range = /^([^\d]{1,4}[\d.,]+[a-z]{0,2})[-–]([^\d]{0,4}[\d.,]+[a-z]{0,2})$/iu.exec(written);
+  // 5-10€ becomes 5€-10€.
+  const withBoth = written.replace(/^(\d[\d.,]*)(?=[-–].+(\p{Sc})$)/u, '$1$2');
+  const range = RANGE.exec(written) ?? RANGE_BEFORE_SIGN.exec(withBoth);
   if (range === null || language.to === null) return null;
   const low = parseAttached(range[1]!, language);
   const high = parseAttached(range[2]!, language) ?? withSymbolOf(range[1]!, range[2]!, language);
@@ -77,6 +79,9 @@ function parseRange(written: string, language: SpokenLanguage): MoneyRange | nul
   const number = sayNumber(low.number, language, groupingOf(low, language));
   return { from: `${number}${low.magnitude === null ? '' : ` ${low.magnitude}`} ${language.to}`, high };
 }
+
+const RANGE = /^([^\d]{1,4}[\d.,]+[a-z]{0,2})[-–]([^\d]{0,4}[\d.,]+[a-z]{0,2})$/iu;
+const RANGE_BEFORE_SIGN = /^(\d[\d.,]*\p{Sc})[-–](\d[\d.,]*\p{Sc})$/u;
 
 function sayRange({ from, high }: MoneyRange, language: SpokenLanguage): string {
   return `${from} ${sayMoney(high, language)}`;

@@ -83,6 +83,7 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['₹5cr', 'five crore rupees'],
     ['~$3M', 'about three million dollars'],
     ['$5-10', 'five to ten dollars'],
+    ['5-10€ or 5€-10€', 'five to ten euros or five to ten euros'],
     ['$5k-$10k', 'five thousand to ten thousand dollars'],
     ['$1.5-2 million', 'one point five to two million dollars'],
     ['5 USD', 'five dollars'],
