@@ -2,7 +2,7 @@ import { parseNumericDate } from './dates.ts';
 import type { SpokenLanguage } from './languages/language.ts';
 import { followsCue, isCounted, sayDigitGroups, sayDigits } from './numbers.ts';
 import { readMeasure } from './percent-and-units.ts';
-import { type Context, isOpen, type Reading, type Token } from './token.ts';
+import { type Context, isOpen, type Reading, type Token, toToken } from './token.ts';
 
 /**
  * Reads telephone numbers digit by digit with pauses between groups: +91 98765 43210, (415) 555-0100, 1800-123-4567,
@@ -20,7 +20,14 @@ export function readTelephone(at: number, { tokens, language }: Context): Readin
     const said = groups.slice(0, words).map((group) => sayTelephone(group, language));
     return { spoken: said.map((group, index) => (index === words - 1 || group === '' ? group : `${group},`)) };
   }
-  return null;
+  return readLabelled(at, { tokens, language });
+}
+
+/** "Phone:+14155550100", without a space. */
+function readLabelled(at: number, { tokens, language }: Context): Reading | null {
+  const [, label = '', number = ''] = /^(\p{L}{2,12})\.?:([+(\d][\d().-]{6,24})$/u.exec(tokens[at]!.core) ?? [];
+  const isTelephone = label !== '' && GROUP.test(number) && isTelephoneNumber(number, toToken(label), language);
+  return isTelephone ? { spoken: [`${label}, ${sayTelephone(number, language)}`] } : null;
 }
 
 /**

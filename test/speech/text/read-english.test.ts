@@ -172,6 +172,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['worked 1600 hours', 'worked one thousand six hundred hours'],
   ],
   telephones: [
+    ['Phone:+14155552671', 'Phone, plus one, four one five, five five five, two six seven one'],
+    ['Fax:415-555-2671', 'Fax, four one five, five five five, two six seven one'],
     ['Ann (+1 415 555 2671)', 'Ann, plus one, four one five, five five five, two six seven one,'],
     ['**+14155552671**', 'plus one, four one five, five five five, two six seven one'],
     ['"+14155552671" 5', 'plus one, four one five, five five five, two six seven one five'],
