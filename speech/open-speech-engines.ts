@@ -1,5 +1,6 @@
 import { type EngineConfig, engineSettingsOf } from './engines/available-engines.ts';
 import { type SynthesisConfig, synthesisSettingsOf } from './engines/available-synthesizers.ts';
+import { logMissingServers } from './engines/missing-servers.ts';
 import { logBrokenModels } from './models/broken-models.ts';
 import { createSpeechRecognition, type SpeechRecognitionOptions } from './speech-recognition.thread.ts';
 import type { SpeechRecognition } from './speech-recognition.ts';
@@ -27,6 +28,7 @@ export async function openSpeechEngines(
   { logger }: { logger: NonNullable<SpeechRecognitionOptions['logger']> },
 ): Promise<SpeechEngines> {
   await using opening = new AsyncDisposableStack();
+  logMissingServers(settings, logger);
   const recognising = createSpeechRecognition({ settings: engineSettingsOf(settings), logger });
   opening.defer(() => closeQuietly(recognising));
   const synthesising = createSpeechSynthesis({ settings: synthesisSettingsOf(settings), logger });

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../../config.ts';
 import { createEngines, engineSettingsOf, problemOf } from '../../../speech/engines/available-engines.ts';
+import { logMissingServers } from '../../../speech/engines/missing-servers.ts';
 
 const NO_DOT_ENV = '/nowhere/.env';
 
@@ -34,6 +35,19 @@ describe('speech recognition engines', () => {
     expect(await problemOf(pocketsphinx)).toBeNull();
     expect(missing).toEqual([{ engine: 'openai', problem: expect.stringContaining('STT_BASE_URL') }]);
     expect(embedder).toBeNull();
+  });
+
+  it('warn of a preferred server that is not configured', () => {
+    const warnings = (env: Record<string, string>) => {
+      const found: object[] = [];
+      logMissingServers(loadConfig(env, [], NO_DOT_ENV), { warn: (fields) => found.push(fields) });
+      return found;
+    };
+    expect(warnings({ STT_ENGINE: 'openai', TTS_ENGINE: 'openai' })).toEqual([
+      { missing: 'STT_BASE_URL' },
+      { missing: 'TTS_BASE_URL' },
+    ]);
+    expect(warnings({ STT_ENGINE: 'openai', STT_BASE_URL: 'http://gpu:8000/v1', TTS_ENGINE: 'espeak-ng' })).toEqual([]);
   });
 
   it('without models report how to get one', async () => {
