@@ -327,7 +327,8 @@ export function isSpan(dash: number, tokens: readonly Token[]): boolean {
   const isHour = HOUR.test(from.core) || (MERIDIEM.test(from.core) && tokens[dash - 2]?.hasDigit === true);
   const hasMeridiem = MERIDIEM.test(tokens[dash + 2]?.core ?? '');
   const isUntilHour = HOUR.test(until.core) || (hasMeridiem && /^\d{1,2}$/.test(until.core));
-  return isHour && isUntilHour && ![dash + 2, dash + 3].some((at) => DASH.test(tokens[at]?.clean ?? ''));
+  const after = tokens[dash + (hasMeridiem ? 3 : 2)];
+  return isHour && isUntilHour && !DASH.test(after?.clean ?? '');
 }
 
 function isDay({ core }: Token): boolean {

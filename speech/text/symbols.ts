@@ -7,7 +7,7 @@ import { followsCue, parseNumber, sayNumber } from './numbers.ts';
 import { readGroupedNumber } from './telephone.ts';
 import { type Context, isOpen, type Reading, type Token, toToken, VULGAR_FRACTIONS } from './token.ts';
 
-/** Reads 5-10 as "5 to 10". */
+/** Reads 5-10 as "5 to 10", and 9:00-17:00 where the engine reads the hours. */
 export function readRange(at: number, { tokens, language }: Context): Reading | null {
   const token = tokens[at]!;
   const joined = /^([\d.,]{1,12})[-–—]([\d.,]{1,12})$/.exec(token.core);
@@ -15,6 +15,12 @@ export function readRange(at: number, { tokens, language }: Context): Reading | 
   if (joined !== null) {
     const spoken = sayRange(joined[1]!, joined[2]!, language);
     return spoken === null ? null : { spoken: [spoken] };
+  }
+  if (language.numbers === null && /^\d{1,2}:\d\d/.test(token.core)) {
+    const [from, until] = token.core.split(/[-–—]/);
+    if (until !== undefined)
+      return /^\d{1,2}:\d\d$/.test(until) ? { spoken: [`${from} ${language.to} ${until}`] } : null;
+    return isSpan(at + 1, tokens) ? { spoken: [token.core, language.to] } : null;
   }
   const dash = tokens[at + 1];
   const high = tokens[at + 2];
@@ -72,8 +78,8 @@ function readNumberedCode(at: number, context: Context): Reading | null {
   if (!isNamed) return null;
   const code = { ...context, tokens: context.tokens.with(at, toToken(core.slice(1))) };
   const span = /^#(\d+)-(\d+)$/.exec(core);
-  const isSpan = span !== null && span[1]!.length === span[2]!.length;
-  const reading = readGroupedNumber(at, code) ?? (isSpan ? readRange(at, code) : null) ?? readCode(at, code);
+  const isRange = span !== null && span[1]!.length === span[2]!.length;
+  const reading = readGroupedNumber(at, code) ?? (isRange ? readRange(at, code) : null) ?? readCode(at, code);
   return reading === null ? null : { spoken: [`number ${reading.spoken[0]}`] };
 }
 

@@ -111,6 +111,7 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['Mon - Fri, 9am – 5 p.m.', 'Monday to Friday, | nine A.M. to five P.M.'],
     ['9:00 - 17:00, 8 am — noon', "nine o'clock to seventeen hundred, | eight A.M. to noon"],
     ['Open 8:00 am – 5:30 pm daily', 'Open eight A.M. to five thirty P.M. daily'],
+    ['9:15 - 12:15, 13:15 - 17:15', 'nine fifteen to twelve fifteen, | thirteen fifteen to seventeen fifteen'],
     ['9:00 - 10:00 - break, 5 pm - 5 people', "nine o'clock – ten o'clock – break, | five P.M. – five people"],
     ['Jan. 5, Feb. 6 and Mar. 7', 'January fifth, February sixth and March seventh'],
     ['March 5 April', 'March the fifth of April'],
