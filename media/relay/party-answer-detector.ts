@@ -9,8 +9,6 @@ import { Track } from '../recording/track.ts';
  */
 
 const HOLDBACK_MS = 60;
-/** A longer gap between calls of `judge` means that this thread stalled and packets wait in the socket. */
-const LATE_AFTER_MS = 300;
 const SAMPLES_PER_MS = 8;
 const ECHO_MS = 400;
 /** Holds the holdback, audio ahead of now, and a packet. */
@@ -35,11 +33,9 @@ export class PartyAnswerDetector {
   #sentPower = 0;
   #sentAtMs = Number.NEGATIVE_INFINITY;
   #result: AnswerResult | null = null;
-  #judgedAtMs: number;
 
   constructor({ nowMs, onResult }: PartyAnswerDetectorOptions) {
     this.#startedAtMs = nowMs;
-    this.#judgedAtMs = nowMs;
     this.#onResult = onResult;
     this.#track = new Track({
       timeline: this.#timeline,
@@ -69,13 +65,11 @@ export class PartyAnswerDetector {
   }
 
   /**
-   * Analyses due windows, also without packets. Call every 250 ms. After a stall, leaves those since the last call to the
-   * next one.
+   * Analyses due windows, also without packets. Call every 250 ms.
+   * @param readUntilMs packets that arrived until then were added
    */
-  judge(nowMs: number): void {
-    const isLate = nowMs - this.#judgedAtMs > LATE_AFTER_MS;
-    this.#judgeUntil(this.#track.sampleAt(isLate ? this.#judgedAtMs : nowMs), nowMs);
-    this.#judgedAtMs = nowMs;
+  judge(nowMs: number, readUntilMs: number): void {
+    this.#judgeUntil(this.#track.sampleAt(readUntilMs), nowMs);
   }
 
   #judgeUntil(sample: number, nowMs: number): void {

@@ -45,8 +45,6 @@ import type { SendRing } from './send-ring.ts';
  */
 
 export const SESSION_TICK_MS = 250;
-/** A longer gap between ticks means that this thread stalled and packets wait in the sockets. */
-const LATE_TICK_MS = 300;
 /** A longer stall of this thread may fill the recorder, which then writes up to now. */
 const LONGEST_WITHOUT_TICK_MS = 4 * SESSION_TICK_MS;
 const TICKS_PER_LEVEL = 2;
@@ -518,23 +516,24 @@ export class RelaySession {
     for (const party of this.#parties.values()) party.meter = isMeasured ? new LevelMeter() : null;
   }
 
-  /** Periodic work every `SESSION_TICK_MS`: flushes the recording, posts reports and detects silent parties. */
-  tick(): void {
+  /**
+   * Periodic work every `SESSION_TICK_MS`: flushes the recording, posts reports and detects silent parties.
+   * @param readUntilMs packets that arrived until then were read; later ones may wait in the sockets after a stall
+   */
+  tick(readUntilMs = this.#clock.nowMs()): void {
     if (this.#closing !== null) return;
     this.#absorbFastPath();
     const nowMs = this.#clock.nowMs();
-    // Audio older than what was written would be lost.
-    const readUntilMs = nowMs - this.#tickedAtMs > LATE_TICK_MS ? this.#tickedAtMs : nowMs;
     this.#tickedAtMs = nowMs;
     this.#recorder?.flush(readUntilMs);
     const unixMs = this.#clock.unixMs();
     for (const party of this.#parties.values()) {
       party.keyPressesThisTick = 0;
       party.tap?.flush(readUntilMs);
-      party.answerDetector?.judge(nowMs);
+      party.answerDetector?.judge(nowMs, readUntilMs);
       if (party.answerDetector?.isOver) party.answerDetector = null;
-      party.dtmfDetector?.judge(nowMs);
-      party.keyPresses.judge(nowMs);
+      party.dtmfDetector?.judge(readUntilMs);
+      party.keyPresses.judge(readUntilMs);
       party.leg.sendDueRtcp(nowMs, unixMs);
       this.#checkSilence(party, nowMs);
     }

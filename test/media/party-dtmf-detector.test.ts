@@ -106,6 +106,21 @@ describe('in-band DTMF of a party', () => {
     expect(pressesIn(bench)).toBe('customer 5,customer 5');
   });
 
+  it('produces one whole key press when its thread stalls', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ customer: withoutEvents(bench.customer) });
+    bench.setPath('bridged');
+    const frames = framesOfDigits('5', 'PCMU', 600);
+    await sayAll(bench, 'customer', frames.slice(0, 8));
+    const readUntilMs = bench.nowMs;
+    bench.nowMs += 300;
+    bench.session.tick(readUntilMs);
+    for (const frame of frames.slice(8)) bench.customer.say(bench.ports.customer, 'PCMU', frame);
+    await bench.settled('customer');
+    expect(pressesIn(bench)).toBe('customer 5');
+    expect(bench.events.at(-1)).toMatchObject({ durationMs: expect.closeTo(600, -1) });
+  });
+
   it('produces at most ten presses per tick', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: withoutEvents(bench.agent) });

@@ -22,6 +22,25 @@ describe('the ticks of sessions', () => {
     for (const times of tickedAtMs) expect(times[3]! - times[0]!).toBe(3 * PERIOD_MS);
   });
 
+  it.each([1, 1000])('report a stall until the waiting packets are read, with %i sessions', (sessions) => {
+    let lateByMs = 0;
+    const ticker = new SessionTicker(PERIOD_MS, () => Date.now() + lateByMs);
+    const read: { atMs: number; untilMs: number }[] = [];
+    const tick = (untilMs: number) => void read.push({ atMs: Date.now() + lateByMs, untilMs });
+    for (let session = 0; session < sessions; session++) ticker.add({ tick });
+    vi.advanceTimersByTime(2 * PERIOD_MS);
+    expect(read.every(({ atMs, untilMs }) => atMs === untilMs)).toBe(true);
+    const stalledAtMs = Date.now();
+    lateByMs = 120;
+    read.length = 0;
+    vi.advanceTimersByTime(PERIOD_MS);
+    expect(read).toHaveLength(sessions);
+    expect(read.every(({ untilMs }) => untilMs === stalledAtMs)).toBe(true);
+    read.length = 0;
+    vi.advanceTimersByTime(PERIOD_MS);
+    expect(read.every(({ atMs, untilMs }) => atMs === untilMs)).toBe(true);
+  });
+
   it('serves at most a fiftieth of a thousand sessions at once', () => {
     const { tickedAtMs } = open(1000);
     vi.advanceTimersByTime(PERIOD_MS);

@@ -198,9 +198,12 @@ describe('session taps', () => {
     const startedAtMs = bench.nowMs;
     const frames = toneFrames('PCMU', { frequenciesHz: [500], durationMs: 1000 });
     for (const [index, frame] of frames.entries()) {
-      // The thread stalls from 400 to 1000 ms.
-      if (index === 20) bench.nowMs = startedAtMs + 1000;
-      if (index === 10 || index === 20) bench.session.tick();
+      if (index === 10) bench.session.tick();
+      if (index === 20) {
+        // The thread stalls from 400 to 1000 ms.
+        bench.nowMs = startedAtMs + 1000;
+        bench.session.tick(startedAtMs + 400);
+      }
       bench.agent.say(bench.ports.agent, 'PCMU', frame);
       await bench.settled('agent');
       if (index < 20) bench.nowMs += 20;

@@ -37,14 +37,14 @@ function openDetector() {
 describe('answer detection of a party', () => {
   it('reports unknown for a peer that never sends, by time alone', () => {
     const { detector, results } = openDetector();
-    for (let ms = 250; ms <= 70_000; ms += 250) detector.judge(5000 + ms);
+    for (let ms = 250; ms <= 70_000; ms += 250) detector.judge(5000 + ms, 5000 + ms);
     expect(results).toEqual(['unknown after 5250']);
     expect(detector.isOver).toBe(true);
   });
 
   it('reports unknown for a silent peer while each turn of its thread is late', () => {
     const { detector, results } = openDetector();
-    for (let ms = 700; ms <= 7000; ms += 700) detector.judge(5000 + ms);
+    for (let ms = 700; ms <= 7000; ms += 700) detector.judge(5000 + ms, 4300 + ms);
     expect(results).toEqual(['unknown after 6300']);
   });
 
@@ -58,7 +58,7 @@ describe('answer detection of a party', () => {
     const endMs = bench.nowMs;
     while (bench.results.length === 0) {
       bench.nowMs += 250;
-      bench.detector.judge(bench.nowMs);
+      bench.detector.judge(bench.nowMs, bench.nowMs);
     }
     expect(bench.results[0]).toMatch(/^human/);
     expect(bench.nowMs - endMs).toBeLessThanOrEqual(1250);
@@ -77,22 +77,29 @@ describe('answer detection of a party', () => {
     // After a stall, timers fire before the queued packets.
     for (let ms = 250; ms <= 6000; ms += ms === 1000 ? stallMs : 250) {
       bench.nowMs = startedAtMs + ms;
-      bench.detector.judge(bench.nowMs);
+      bench.detector.judge(bench.nowMs, startedAtMs + (ms === 1000 + stallMs ? 1000 : ms));
       hearUntil(ms);
     }
     expect(bench.results).toHaveLength(1);
     expect(bench.results[0]).toMatch(/^machine/);
   });
 
-  it.each([340, 590, 900])('detects a beep that arrives during a stall of its own thread: %i ms', (stallMs) => {
+  it.each([
+    [340, 3500],
+    [590, 3500],
+    [900, 3500],
+    [180, 3840],
+  ])('detects a beep that arrives during a stall of its own thread: %i ms after %i ms', (stallMs, stalledAtMs) => {
     const bench = openDetector();
     const said = joined(words(2980), silence(540), beep(1000, 460), silence(1500));
-    const [startedAtMs, stalledAtMs] = [bench.nowMs, 3500];
+    const startedAtMs = bench.nowMs;
     let timestamp = 0;
     for (let ms = 10; ms <= said.length / 8; ms += ms === stalledAtMs ? stallMs : 10) {
       bench.nowMs = startedAtMs + ms;
       // After the stall, the timer fires before the queued packets are read.
-      if (ms % 250 === 0 || ms === stalledAtMs + stallMs) bench.detector.judge(bench.nowMs);
+      const isLate = ms === stalledAtMs + stallMs;
+      const readUntilMs = startedAtMs + (isLate ? stalledAtMs : ms);
+      if (ms % 250 === 0 || isLate) bench.detector.judge(bench.nowMs, readUntilMs);
       for (; timestamp / 8 < ms; timestamp += FRAME_SAMPLES) {
         bench.say(said.subarray(timestamp, timestamp + FRAME_SAMPLES), timestamp);
       }
@@ -153,7 +160,7 @@ describe('answer detection of a party', () => {
           const datagram = Uint8Array.from({ length: bytes }, () => random() * 256);
           detector.addAudio(decodedPacket(datagram, { codec: 'PCMA', ssrc, timestamp }), nowMs);
         }
-        for (let ms = 0; ms <= 120_000; ms += 250) detector.judge(nowMs + ms);
+        for (let ms = 0; ms <= 120_000; ms += 250) detector.judge(nowMs + ms, nowMs + ms);
         expect(results.length).toBeGreaterThanOrEqual(1);
         expect(results.length).toBeLessThanOrEqual(2);
         expect(detector.isOver).toBe(true);
