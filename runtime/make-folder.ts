@@ -1,6 +1,5 @@
 import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { exists } from './exists.ts';
 
 /**
  * Creates a folder and its missing parents, for this user alone. In a folder that rejects new ones with ENOENT, such as
@@ -8,12 +7,19 @@ import { exists } from './exists.ts';
  */
 export async function makeFolder(folder: string): Promise<void> {
   try {
+    await makeOne(folder);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    await makeFolder(dirname(folder));
+    await makeOne(folder);
+  }
+}
+
+async function makeOne(folder: string): Promise<void> {
+  try {
     await mkdir(folder, { mode: 0o700 });
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'EEXIST' && (await stat(folder)).isDirectory()) return;
-    if (code !== 'ENOENT' || (await exists(dirname(folder)))) throw error;
-    await makeFolder(dirname(folder));
-    await makeFolder(folder);
+    if (code !== 'EEXIST' || !(await stat(folder)).isDirectory()) throw error;
   }
 }

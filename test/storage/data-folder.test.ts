@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { makeFolder } from '../../runtime/make-folder.ts';
 import { openDataFolder } from '../../storage/data-folder.ts';
 
 let root: string;
@@ -32,3 +33,11 @@ it.each(['/proc/tandem', '/proc/tandem/data', '/dev/null/data', '/dev/null'])(
     });
   },
 );
+
+it('two processes can create folders with the same missing parents at once', async () => {
+  for (let attempt = 0; attempt < 20; attempt += 1) {
+    const parents = [join(root, `${attempt}`), join(root, `${attempt}/a`), join(root, `${attempt}/a/b`)];
+    await Promise.all([...parents.toReversed(), ...parents].map(makeFolder));
+    expect(await readdir(parents[1]!)).toEqual(['b']);
+  }
+});
