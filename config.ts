@@ -80,6 +80,9 @@ const DOT_ENV_PREFIX =
 /** docker-compose.yml reads these names from the same `.env` file. */
 const COMPOSE_NAMES = ['TANDEM_DOMAIN'];
 
+/** Bytes that are not UTF-8 become U+FFFD; UTF-16 has NUL. Comments may have any encoding. */
+const NOT_UTF8 = /[\0\uFFFD]/;
+
 function requireKnownArguments(argv: readonly string[]): void {
   const unknown = argv.find((argument) => !HELP_ARGUMENTS.has(argument));
   if (unknown !== undefined) throw new ConfigError(`Unknown argument ${quote(unknown)}: the only one is --help.`);
@@ -88,7 +91,9 @@ function requireKnownArguments(argv: readonly string[]): void {
 function readDotEnv(path: string): Record<string, string | undefined> {
   try {
     // Also removes a byte order mark, which would hide the first setting.
-    return parseEnv(new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path)));
+    const settings = parseEnv(new TextDecoder().decode(readFileSync(path)));
+    if (NOT_UTF8.test(Object.entries(settings).flat().join(' '))) throw new Error('it is not valid for encoding utf-8');
+    return settings;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {};
     throw new ConfigError(`${path} cannot be read: ${(error as Error).message}`);

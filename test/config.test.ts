@@ -307,9 +307,18 @@ describe('.env file', () => {
     expect(loadConfig({}, [], path)).toMatchObject({ port: 9000, host: '0.0.0.0' });
   });
 
-  it('must be UTF-8', () => {
-    writeFileSync(path, '\uFEFFPORT=9000\r\n', 'utf16le');
+  it.each([
+    ['\uFEFFPORT=9000\r\n', 'utf16le'],
+    ['PORT=9000\r\n', 'utf16le'],
+    ['S3_PREFIX=gespräche\n', 'latin1'],
+  ] as const)('must be UTF-8, unlike %j as %s', (text, encoding) => {
+    writeFileSync(path, text, encoding);
     expect(() => loadConfig({}, [], path)).toThrow(/\.env cannot be read: .*not valid for encoding utf-8/);
+  });
+
+  it('may have comments that are not UTF-8', () => {
+    writeFileSync(path, '# Für Gespräche\nPORT=9000 # geprüft\n', 'latin1');
+    expect(loadConfig({}, [], path)).toMatchObject({ port: 9000 });
   });
 
   it('must not contain a misspelt setting', () => {
