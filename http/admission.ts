@@ -36,7 +36,7 @@ export interface AdmissionOptions {
  */
 export function admitRequests(app: FastifyInstance, { context, onFailure }: AdmissionOptions): void {
   const { sql, limits, now } = context;
-  const arrivedAtMs = new WeakMap<FastifyRequest, number>();
+  const checkedAtMs = new WeakMap<FastifyRequest, number>();
   app.decorateRequest('identity', null);
   app.decorateRequest('principal', null);
   app.decorateRequest('streamTarget', null);
@@ -44,8 +44,9 @@ export function admitRequests(app: FastifyInstance, { context, onFailure }: Admi
 
   app.addHook('onRequest', async (request, reply) => {
     const { access = 'public', unlimited = false } = request.routeOptions.config ?? {};
-    arrivedAtMs.set(request, now().getTime());
     const arrival = access === 'public' ? null : await identify(request);
+    // Not before: a slow database must not get each check twice.
+    checkedAtMs.set(request, now().getTime());
     const state = await consume(request, { arrival, unlimited });
     applyRateLimit(reply, state);
     if (arrival !== null) admit(request, arrival);
@@ -55,7 +56,7 @@ export function admitRequests(app: FastifyInstance, { context, onFailure }: Admi
     const { access = 'public', receiveBody } = request.routeOptions.config ?? {};
     if (request.identity === null) return;
     await receiveBody?.(request, reply);
-    if (now().getTime() - arrivedAtMs.get(request)! > LATE_BODY_MS) admit(request, await identify(request));
+    if (now().getTime() - checkedAtMs.get(request)! > LATE_BODY_MS) admit(request, await identify(request));
     const named = takeWorkspaceId(request.body);
     if (access === 'user') return;
     if (request.principal !== null) {

@@ -348,6 +348,22 @@ describe('a request whose body comes late', () => {
     const person = await fixture.addMemberWith('admin');
     expect(await createWebhook({ ...person, token: person.key }, async () => {})).toBe(201);
   });
+
+  it('needs one check of its credentials if only the database is slow', async () => {
+    let checks = 0;
+    const slow = new Proxy(fixture.sql, {
+      apply(query, self, parts) {
+        if (String(parts[0]).includes('k.key_hash =')) {
+          checks += 1;
+          fixture.now.current = new Date(fixture.now.current.getTime() + 2_000);
+        }
+        return Reflect.apply(query, self, parts);
+      },
+    });
+    await using server = await createHttpFixture({ sql: slow, now: () => fixture.now.current });
+    expect((await server.call('GET', '/webhooks', { as: await fixture.addWorkspace() })).status).toBe(200);
+    expect(checks).toBe(1);
+  });
 });
 
 describe('open event stream', () => {
