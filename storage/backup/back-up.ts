@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { inTransaction, type Sql } from '../database.ts';
 import { createSecretBox } from '../secrets.ts';
 import { type ArchiveWriter, createArchive } from './archive-writer.ts';
-import { BackupError } from './backup-error.ts';
+import { BackupError, explainFullDisk } from './backup-error.ts';
 import { type DatabaseDump, dumpDatabase } from './dump-database.ts';
 import { type KeptObjects, keptObjectKeys } from './kept-objects.ts';
 import { type BackupManifest, OBJECTS_PREFIX, SECRET_KEY } from './manifest.ts';
@@ -59,6 +59,8 @@ export async function backUp(options: BackUpOptions): Promise<BackedUp> {
       secret_key: { id: secretKey === null ? null : keyIdOf(secretKey), included: withKey },
     } satisfies BackedUp['manifest'];
     return { sizeBytes: await archive.finish(manifest), manifest };
+  } catch (error) {
+    throw explainFullDisk(error, 'Make room, then back up again.');
   } finally {
     await archive.abandon();
     await rm(keysFile, { force: true });

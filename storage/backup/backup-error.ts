@@ -22,3 +22,10 @@ export type BackupErrorCode =
   | 'SECRET_KEY_REQUIRED'
   | 'SECRET_KEY_DIFFERS'
   | 'RESTORE_NOT_VERIFIED';
+
+/** Asks for room if the disk of files, or of PostgreSQL (53100), is full. Returns any other error unchanged. */
+export function explainFullDisk(error: unknown, advice: string): unknown {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (!['ENOSPC', 'EDQUOT', '53100'].includes(String(code))) return error;
+  return new BackupError('NOT_WRITTEN', `The disk is full: ${message}. ${advice}`, { cause: error });
+}

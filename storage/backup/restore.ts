@@ -8,7 +8,7 @@ import type { Sql } from '../database.ts';
 import { migrate } from '../migrate.ts';
 import { type ArchiveReader, openArchive, readWhole, verifyArchive } from './archive-reader.ts';
 import { keyIdOf } from './back-up.ts';
-import { BackupError } from './backup-error.ts';
+import { BackupError, explainFullDisk } from './backup-error.ts';
 import type { KeptObjects } from './kept-objects.ts';
 import { hasRows, loadDatabase, requireKnownMigrations, requireKnownTarget } from './load-database.ts';
 import { type BackupManifest, OBJECTS_PREFIX, SECRET_KEY } from './manifest.ts';
@@ -70,7 +70,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
     await loadDatabase(sql, { archive, manifest, node, onTable: (name) => onProgress(`database: ${name}`) });
   } catch (error) {
     if (replace) await putBack(dataDir);
-    throw isDiskFull(error) ? diskFull(error) : error;
+    throw explainFullDisk(error, 'Make room, then restore again.');
   }
   // A later restore must not take them for the objects of its own database.
   if (replace) await rename(path.join(dataDir, 'replaced'), path.join(dataDir, DISCARDED));
@@ -79,16 +79,6 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   if (replace) await discardReplaced(dataDir);
   await migrate(sql);
   return { manifest, key };
-}
-
-/** Checks the codes of files and, 53100, of PostgreSQL. */
-function isDiskFull(error: unknown): error is Error {
-  return ['ENOSPC', 'EDQUOT', '53100'].includes(String((error as NodeJS.ErrnoException).code));
-}
-
-function diskFull(cause: Error): BackupError {
-  const message = `The disk is full: ${cause.message}. Make room, then restore again.`;
-  return new BackupError('NOT_WRITTEN', message, { cause });
 }
 
 /** Folders of objects that `replace` deletes. */

@@ -67,7 +67,9 @@ async function seedCall(
   return { callId: call.callId, key, workspaceId: workspace.id };
 }
 
-const back = (sql: Sql, options: Partial<Pick<BackUpOptions, 'withKey' | 'onProgress'>> = {}) =>
+const FULL = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
+
+const back = (sql: Sql, options: Partial<Pick<BackUpOptions, 'objects' | 'withKey' | 'onProgress'>> = {}) =>
   backUp({
     ...{ sql, objects, file, node: 'node-1', secretKey: KEY, withKey: false, tandemVersion: '1.0.0', now: NOW },
     onProgress: () => {},
@@ -270,6 +272,15 @@ describe('backup file', () => {
     });
   });
 
+  it('asks for room if the disk is full meanwhile', async () => {
+    await seedCall(database.sql, randomBytes(10));
+    const stat = () => Promise.reject(FULL);
+    await expect(back(database.sql, { objects: { ...objects, stat } })).rejects.toMatchObject({
+      code: 'NOT_WRITTEN',
+      message: 'The disk is full: ENOSPC: no space left on device. Make room, then back up again.',
+    });
+  });
+
   it('excludes the master key by default', async () => {
     await back(database.sql);
     const withoutKey = await readFile(file);
@@ -334,7 +345,7 @@ describe('backup file', () => {
   it('asks for room if the disk is full', async () => {
     await seedCall(database.sql, randomBytes(10));
     await back(database.sql);
-    const put = () => Promise.reject(Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' }));
+    const put = () => Promise.reject(FULL);
     await expect(restoreInto(target.sql, { put })).rejects.toMatchObject({
       code: 'NOT_WRITTEN',
       message: 'The disk is full: ENOSPC: no space left on device. Make room, then restore again.',
