@@ -306,7 +306,7 @@ export function readWeekday(at: number, { tokens, language }: Context): Reading 
     return first === undefined || last === undefined ? null : { spoken: [`${first} to ${last}`] };
   }
   const name = WEEKDAYS.get(core);
-  if (name !== undefined && isSpan(at - 1, tokens)) return { spoken: [name] };
+  if (name !== undefined && isSpan(at - 1, tokens)) return { spoken: [name], fullStop: 'may-end' };
   const next = tokens[at + 1];
   if (name === undefined || next === undefined) return null;
   const leads =

@@ -109,6 +109,7 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['21 Nov 2026', 'the twenty-first of November twenty twenty-six'],
     ['on the 21st March', 'on the twenty-first of March'],
     ['Mon - Fri, 9am – 5 p.m.', 'Monday to Friday, | nine A.M. to five P.M.'],
+    ['Mon. - Fri. 9-5, Sat. – Sun.: closed', 'Monday to Friday nine to five, | Saturday to Sunday: closed'],
     ['9:00 - 17:00, 8 am — noon', "nine o'clock to seventeen hundred, | eight A.M. to noon"],
     ['Open 8:00 am – 5:30 pm daily', 'Open eight A.M. to five thirty P.M. daily'],
     ['9:15 - 12:15, 13:15 - 17:15', 'nine fifteen to twelve fifteen, | thirteen fifteen to seventeen fifteen'],
