@@ -327,8 +327,9 @@ export function isSpan(dash: number, tokens: readonly Token[]): boolean {
   const isHour = HOUR.test(from.core) || (MERIDIEM.test(from.core) && tokens[dash - 2]?.hasDigit === true);
   const hasMeridiem = MERIDIEM.test(tokens[dash + 2]?.core ?? '');
   const isUntilHour = HOUR.test(until.core) || (hasMeridiem && /^\d{1,2}$/.test(until.core));
-  const after = tokens[dash + (hasMeridiem ? 3 : 2)];
-  return isHour && isUntilHour && !DASH.test(after?.clean ?? '');
+  const end = dash + (hasMeridiem ? 2 : 1);
+  const goesOn = !tokens[end]!.endsParagraph && DASH.test(tokens[end + 1]?.clean ?? '');
+  return isHour && isUntilHour && !goesOn;
 }
 
 function isDay({ core }: Token): boolean {

@@ -46,6 +46,9 @@ describe('clauses', () => {
     expect(spokenOf('Slots:\n- 5\n- 10\n  – 20 people', 'en-us')).toBe('Slots: | – five | – ten | – twenty people');
     expect(spokenOf('* 5 km\n* 10\n• 20', 'en-us')).toBe('five kilometers | ten | twenty');
     expect(spokenOf('from 5\n-10, 5 -\n10', 'en-us')).toBe('from five minus ten, | five to ten');
+    expect(spokenOf('- 9 am - 5 pm\n- 8:00 - 9:00\n- noon', 'en-us')).toBe(
+      "– nine A.M. to five P.M. | – eight o'clock to nine o'clock | – noon",
+    );
   });
 
   it('start with a short one, up to a comma after three words', () => {
