@@ -17,9 +17,8 @@ export function readRange(at: number, { tokens, language }: Context): Reading | 
     return spoken === null ? null : { spoken: [spoken] };
   }
   if (language.numbers === null && /^\d{1,2}:\d\d/.test(token.core)) {
-    const [from, until] = token.core.split(/[-–—]/);
-    if (until !== undefined)
-      return /^\d{1,2}:\d\d$/.test(until) ? { spoken: [`${from} ${language.to} ${until}`] } : null;
+    const hours = /^(\d{1,2}:\d\d)[-–—](\d{1,2}:\d\d)$/.exec(token.core);
+    if (hours !== null) return { spoken: [`${hours[1]} ${language.to} ${hours[2]}`] };
     return isSpan(at + 1, tokens) ? { spoken: [token.core, language.to] } : null;
   }
   const dash = tokens[at + 1];

@@ -119,6 +119,7 @@ describe('readings in languages whose numbers the engine reads', () => {
     ['es', 'El Sr. García llama al 612 345 678.', 'El Sr. García llama al 6 1 2, 3 4 5, 6 7 8.'],
     ['es', 'Llame (612 345 678) o (+34 612 345 678)', 'Llame, 6 1 2, 3 4 5, 6 7 8, | o, + 3 4, 6 1 2, 3 4 5, 6 7 8,'],
     ['de', '9:00-17:00 Uhr, 9:00 – 17:30 Uhr', '9:00 bis 17:00 Uhr, 9:00 bis 17:30 Uhr'],
+    ['de', 'um 8:00-12:00-17:00', 'um 8:00-12:00-17:00'],
     ['fr', 'de 9:00 - 17:00, 9:00 - midi', 'de 9:00 à 17:00, | 9:00 midi'],
     ['de', '5–10€ pro Monat', '5 bis 10 Euro pro Monat'],
     ['es', '612 345 678 euros', '612345678 euros'],
