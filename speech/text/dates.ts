@@ -321,18 +321,28 @@ export function readWeekday(at: number, { tokens, language }: Context): Reading 
 /** Whether the dash is between two days or hours, as in "Mon - Fri, 9:00 - 5 pm". Three in a row are a list. */
 export function isSpan(dash: number, tokens: readonly Token[]): boolean {
   const [from, until] = [tokens[dash - 1], tokens[dash + 1]];
-  if (from === undefined || until === undefined || !DASH.test(tokens[dash]!.clean)) return false;
+  if (from === undefined || until === undefined || !isDash(dash, tokens)) return false;
   if (!closes(from, '.') || tokens[dash]!.endsParagraph) return false;
-  if (isDay(from) && isDay(until)) return true;
-  const isHour = HOUR.test(from.core) || (MERIDIEM.test(from.core) && tokens[dash - 2]?.hasDigit === true);
-  const hasMeridiem = MERIDIEM.test(tokens[dash + 2]?.core ?? '');
-  const isUntilHour = HOUR.test(until.core) || (hasMeridiem && /^\d{1,2}$/.test(until.core));
-  const end = dash + (hasMeridiem ? 2 : 1);
-  const goesOn = !tokens[end]!.endsParagraph && DASH.test(tokens[end + 1]?.clean ?? '');
-  return isHour && isUntilHour && !goesOn;
+  if (isDay(from) && isDay(until)) {
+    const isThird = isDash(dash - 2, tokens) && isDay(tokens[dash - 3]);
+    return !isThird && !(isDash(dash + 2, tokens) && isDay(tokens[dash + 3]));
+  }
+  const start = dash - (MERIDIEM.test(from.core) ? 2 : 1);
+  const end = dash + (MERIDIEM.test(tokens[dash + 2]?.core ?? '') ? 2 : 1);
+  const isHour = HOUR.test(from.core) || (start < dash - 1 && tokens[start]?.hasDigit === true);
+  const isUntilHour = HOUR.test(until.core) || (end > dash + 1 && /^\d{1,2}$/.test(until.core));
+  const before = tokens[start - 2]?.core ?? '';
+  const isThird = isDash(start - 1, tokens) && (HOUR.test(before) || MERIDIEM.test(before));
+  return isHour && isUntilHour && !isThird && !isDash(end + 1, tokens);
 }
 
-function isDay({ core }: Token): boolean {
+/** A dash between words, unlike the mark of an item of a list. */
+function isDash(at: number, tokens: readonly Token[]): boolean {
+  return DASH.test(tokens[at]?.clean ?? '') && tokens[at - 1]?.endsParagraph === false;
+}
+
+function isDay(token: Token | undefined): boolean {
+  const core = token?.core ?? '';
   return WEEKDAYS.has(core) || /^(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day$/.test(core);
 }
 
