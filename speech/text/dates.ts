@@ -322,7 +322,8 @@ export function readWeekday(at: number, { tokens, language }: Context): Reading 
 export function isSpan(dash: number, tokens: readonly Token[]): boolean {
   const [from, until] = [tokens[dash - 1], tokens[dash + 1]];
   if (from === undefined || until === undefined || !isDash(dash, tokens)) return false;
-  if (!closes(from, '.') || tokens[dash]!.endsParagraph) return false;
+  const mayHaveStop = WEEKDAYS.has(from.core) || /m$/i.test(from.core);
+  if (!(from.trail === '' || (mayHaveStop && from.trail === '.')) || tokens[dash]!.endsParagraph) return false;
   if (isDay(from) && isDay(until)) {
     const isThird = isDash(dash - 2, tokens) && isDay(tokens[dash - 3]);
     return !isThird && !(isDash(dash + 2, tokens) && isDay(tokens[dash + 3]));

@@ -117,6 +117,7 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['Monday - Wednesday - Friday', 'Monday – Wednesday – Friday'],
     ['Mon - Fri - 9 am - 5 pm - daily', 'Monday to Friday – nine A.M. – five P.M. – daily'],
     ['Daily - 9 am - 5 pm', 'Daily – nine A.M. to five P.M.'],
+    ['Closed on Sunday. - Monday, too, at noon. - 1 pm', 'Closed on Sunday. | – Monday, too, at noon. | – one P.M.'],
     ['9:00 - 10:00 - break, 5 pm - 5 people', "nine o'clock – ten o'clock – break, | five P.M. – five people"],
     ['Jan. 5, Feb. 6 and Mar. 7', 'January fifth, February sixth and March seventh'],
     ['March 5 April', 'March the fifth of April'],
