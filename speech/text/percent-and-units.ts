@@ -54,8 +54,7 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
     const unit = measureName(length, { isAttached: true }, number, language) ?? length;
     return { spoken: [amount, power, unit], fullStop: 'may-end' };
   }
-  // 350 W. Oak Ave.
-  if (/^[A-Z]$/.test(next.core) && isBeforeStreet(at + 1, tokens, '.')) return null;
+  if (/^[A-Z]$/.test(next.core) && isInAddress(at, tokens)) return null;
   const name = measureName(next.core, { isAttached: isInches }, number, language);
   if (name === null) return null;
   return {
@@ -118,7 +117,7 @@ const MEASURE = new RegExp(
 function isNameWith(letter: string, at: number, { tokens, language }: Context): boolean {
   // Only English and Indian texts often omit the degree sign.
   if (language.phrases === null && /[CF]/.test(letter)) return true;
-  return isNamedBefore(at, letter, tokens) || isBeforeStreet(at, tokens);
+  return isNamedBefore(at, letter, tokens) || streetAfter(at, tokens) !== null;
 }
 
 /** "Keep the room 20C" and "In this hall, 20C" are temperatures. */
@@ -129,16 +128,28 @@ function isNamedBefore(at: number, letter: string, tokens: readonly Token[]): bo
   return !(/[CF]/.test(letter) && PLACES.has(name) && isDeterminer(tokens[at - 2]));
 }
 
-/** "12A, Park Street", but not "14C on Park Street": the name of a street has capitals. */
-function isBeforeStreet(at: number, tokens: readonly Token[], mark = ','): boolean {
+/** "350 W. Oak Ave.", but not "It needs 60 W. Oak Street is dark.", which has two sentences. */
+function isInAddress(at: number, tokens: readonly Token[]): boolean {
+  const street = streetAfter(at + 1, tokens, '.');
+  if (street === null) return false;
+  const isMeasured = isOpen(tokens[at - 1]) && MEASURED.test(tokens[at - 1]!.core);
+  return !isMeasured || !isOpen(tokens[street]) || !IS.test(tokens[street + 1]?.core ?? '');
+}
+
+const MEASURED =
+  /^(?:has|have|had|is|was|uses?|used|needs?|needed|draws?|drew|takes?|took|holds?|consumes?|only|about)$/i;
+const IS = /^(?:is|was|has|had|looks|needs|uses|draws)$/;
+
+/** Where the street of "12A, Park Street" is, but not of "14C on Park Street": the name of a street has capitals. */
+function streetAfter(at: number, tokens: readonly Token[], mark = ','): number | null {
   for (let word = at + 1; word < at + 4; word++) {
     const before = tokens[word - 1];
     const name = tokens[word]?.core ?? '';
     const isJoined = (word === at + 1 && before?.trail === mark) || isOpen(before);
-    if (!isJoined || !/^[\p{Lu}\d]/u.test(name)) return false;
-    if (STREETS.has(name.toLowerCase())) return true;
+    if (!isJoined || !/^[\p{Lu}\d]/u.test(name)) return null;
+    if (STREETS.has(name.toLowerCase())) return word;
   }
-  return false;
+  return null;
 }
 
 const STREETS: ReadonlySet<string> = new Set(
