@@ -90,6 +90,11 @@ describe('text that comes in pieces', () => {
     expect(requests.join(' ')).toBe(text);
   });
 
+  it('speaks an item of a list when the next begins', async () => {
+    const { said } = await spoken('We ', 'have:\n', '- eggs\n', '- 5 ', 'l milk\n', '* size ', '10\n', '- bread\n');
+    expect(said).toEqual([['We have:'], ['- eggs'], ['- 5 l milk'], ['* size 10'], ['- bread']]);
+  });
+
   it('speaks a long row of numbers before it ends', async () => {
     const { said } = await spoken(...Array.from({ length: 200 }, (_, number) => `${number + 100} `));
     expect(said.length).toBeGreaterThan(1);
