@@ -143,7 +143,8 @@ function isOtherAlternative(error: ValidationError, errors: readonly ValidationE
   if (error.keyword !== 'type' || alternatives === undefined) return false;
   return errors.some(
     ({ keyword, schemaPath, instancePath }) =>
-      schemaPath.startsWith(alternatives) && (keyword !== 'type' || instancePath !== error.instancePath),
+      schemaPath.startsWith(alternatives) &&
+      (instancePath === error.instancePath ? keyword !== 'type' : instancePath.startsWith(`${error.instancePath}/`)),
   );
 }
 
