@@ -144,7 +144,9 @@ function isOtherAlternative(error: ValidationError, errors: readonly ValidationE
   return errors.some(
     ({ keyword, schemaPath, instancePath }) =>
       schemaPath.startsWith(alternatives) &&
-      (instancePath === error.instancePath ? keyword !== 'type' : instancePath.startsWith(`${error.instancePath}/`)),
+      (instancePath === error.instancePath
+        ? !/^(?:type|const)$/.test(keyword)
+        : instancePath.startsWith(`${error.instancePath}/`)),
   );
 }
 
