@@ -92,7 +92,7 @@ function readDotEnv(path: string): Record<string, string | undefined> {
   try {
     // Also removes a byte order mark, which would hide the first setting.
     const settings = parseEnv(new TextDecoder().decode(readFileSync(path)));
-    if (NOT_UTF8.test(Object.entries(settings).flat().join(' '))) throw new Error('it is not valid for encoding utf-8');
+    if (NOT_UTF8.test(Object.entries(settings).flat().join(' '))) throw new Error('save it as UTF-8');
     return settings;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {};
