@@ -1,4 +1,5 @@
 import { type ERROR_CATALOGUE, type ErrorCode, TandemError } from '../machines/errors.ts';
+import { isDiskFull } from '../runtime/disk-full.ts';
 import { isStorageOutage } from '../storage/database.ts';
 
 export interface ErrorBody {
@@ -56,7 +57,7 @@ export function toRefusal(thrown: unknown, { bodyLimitBytes = 64 * 1024 } = {}):
       cause: thrown,
     });
   }
-  if (code === 'ENOSPC' || code === 'EDQUOT') {
+  if (isDiskFull(thrown)) {
     const message = 'The disk of the server is full. Try again later.';
     return new TandemError('STORAGE_UNAVAILABLE', message, { cause: thrown });
   }

@@ -1,4 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises';
+import { isDiskFull } from '../disk-full.ts';
 import { writeFully } from '../write-fully.ts';
 import {
   CHUNK_OVERHEAD_BYTES,
@@ -141,7 +142,7 @@ function opened(key: Uint8Array, chunk: Buffer, place: { index: number; isLast: 
 }
 
 function isFull(error: unknown): boolean {
-  return ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(String((error as NodeJS.ErrnoException).code));
+  return isDiskFull(error) || (error as NodeJS.ErrnoException).code === 'EFBIG';
 }
 
 async function readFully(handle: FileHandle, position: number, bytes: number): Promise<Buffer> {

@@ -1,3 +1,5 @@
+import { isDiskFull } from '../../runtime/disk-full.ts';
+
 /** Rejects a backup or restore, with one line of advice. */
 export class BackupError extends Error {
   override readonly name = 'BackupError';
@@ -26,6 +28,6 @@ export type BackupErrorCode =
 /** Asks for room if the disk of files, or of PostgreSQL (53100), is full. Returns any other error unchanged. */
 export function explainFullDisk(error: unknown, advice: string): unknown {
   const { code, message } = error as NodeJS.ErrnoException;
-  if (!['ENOSPC', 'EDQUOT', '53100'].includes(String(code))) return error;
+  if (!isDiskFull(error) && code !== '53100') return error;
   return new BackupError('NOT_WRITTEN', `The disk is full: ${message}. ${advice}`, { cause: error });
 }
