@@ -1,6 +1,7 @@
 import { TandemError } from '../../machines/errors.ts';
 import { seconds } from '../../machines/utterances.ts';
 import { isSsml } from '../../speech/text/ssml.ts';
+import { LIST_MARK } from '../../speech/text/written-words.ts';
 import type { LiveSpeech, LiveSpeechEncoding, LiveSpeechRequest, TtsDesk } from './tts-desk.ts';
 
 /** Waiting text, in code units. */
@@ -213,8 +214,7 @@ function clausesBeforeNumber(clauses: readonly ReadClause[], text: string): read
 /**
  * Without the clauses at the end that are cut within a sentence, unless the cut is between letters, at a pause before
  * letters, or before an item of a list: numbers and abbreviations are read together with the words around them, as in
- * "code: 482-913" and "Tue, 12/1".
- * A long text is cut anywhere.
+ * "code: 482-913" and "Tue, 12/1". A long text is cut anywhere.
  */
 function clausesBeforeUnit(clauses: readonly ReadClause[], text: string): readonly ReadClause[] {
   if (text.length > MOST_HELD) return clauses;
@@ -223,7 +223,7 @@ function clausesBeforeUnit(clauses: readonly ReadClause[], text: string): readon
     const rest = text.slice(end);
     // The spoken form of "OTP" has full stops, too.
     if (endsSentence && (!endsWithLetter || EMPTY_LINE.test(rest))) return true;
-    if (LIST_ITEM.test(rest)) return true;
+    if (LINE_BREAK.test(rest) && LIST_MARK.test(rest.trimStart())) return true;
     return (pauseAfterMs > 0 || endsWithLetter) && BEGINS_WITH_LETTER.test(rest);
   });
   return clauses.slice(0, last + 1);
@@ -232,7 +232,7 @@ function clausesBeforeUnit(clauses: readonly ReadClause[], text: string): readon
 /** Twice the longest clause. */
 const MOST_HELD = 500;
 const ENDS_WITH_LETTER = /\p{L}\p{M}*$/u;
-const LIST_ITEM = /^[^\S\n]*\n\s*[-–—*•]\s/;
+const LINE_BREAK = /^[^\S\n]*\n/;
 const EMPTY_LINE = /^[^\S\n]*\n[^\S\n]*\n/;
 const BEGINS_WITH_LETTER = /^\s*\p{L}/u;
 

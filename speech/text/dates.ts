@@ -344,7 +344,7 @@ function isDash(at: number, tokens: readonly Token[]): boolean {
 
 function isDay(token: Token | undefined): boolean {
   const core = token?.core ?? '';
-  return WEEKDAYS.has(core) || /^(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day$/.test(core);
+  return WEEKDAYS.has(core) || WEEKDAY_NAMES.includes(core);
 }
 
 const DASH = /^[-–—]$/;
@@ -362,10 +362,9 @@ function startsDateOrTime(at: number, context: Context): boolean {
 /** 10:30, 9am, 10-2 */
 const TIME = /^(?!\d+$)\d{1,2}(?::\d\d)?(?:[ap]m?)?(?:[-–]\d{1,2}(?::\d\d)?(?:[ap]m?)?)?$/i;
 const DURATIONS = /^(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days|weeks|months|years)$/;
+const WEEKDAY_NAMES = ['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'];
 const WEEKDAYS = new Map([
-  ...['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'].map(
-    (name) => [name.slice(0, 3), name] as const,
-  ),
+  ...WEEKDAY_NAMES.map((name) => [name.slice(0, 3), name] as const),
   ['Tues', 'Tuesday'],
   ['Thurs', 'Thursday'],
 ]);

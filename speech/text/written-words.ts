@@ -22,12 +22,15 @@ export function writtenWords(text: string): WrittenWord[] {
   return words;
 }
 
+/** Begins a line that is an item of a list. */
+export const LIST_MARK = /^[-–—*•]\s/;
+
 function endsParagraph(text: string, from: number): boolean {
   let lines = 0;
   for (let at = from; at < text.length; at++) {
     const character = text[at]!;
     if (character === '\n' || character === '\u2029') lines += character === '\n' ? 1 : 2;
-    else if (!/\s/.test(character)) return lines >= 2 || (lines === 1 && /^[-–—*•]\s/.test(text.slice(at, at + 2)));
+    else if (!/\s/.test(character)) return lines >= 2 || (lines === 1 && LIST_MARK.test(text.slice(at, at + 2)));
   }
   return false;
 }
