@@ -71,7 +71,7 @@ function Details({ call }: { call: Call }) {
   const { callback_url: callback, api_key_name: key, placed_via: via, recording_status: recording } = call;
   const may = useMay();
   // Only admins see trunks, and a deleted one has only its id.
-  const trunks = useQuery({ ...trunksQuery, enabled: may.administer });
+  const trunks = useQuery({ ...trunksQuery, enabled: may.administer, refetchInterval: false });
   const trunk = trunks.data?.find(({ id }) => id === call.outbound_trunk_id)?.name ?? call.outbound_trunk_id;
   return (
     <Facts
