@@ -117,6 +117,12 @@ describe.skipIf(!peerAvailable('caddy'))('Caddy with the configuration of the pr
     expect(nodes[1].forwardedFor).toBe('127.0.0.1');
   });
 
+  it.each(['/metrics', '/metrics/', '/%6Detrics', '//metrics', '/METRICS?a=b'])('answers 404 to %s', async (path) => {
+    const before = nodes[1].requests.length;
+    expect((await fetch(`${url}${path}`)).status).toBe(404);
+    expect(nodes[1].requests).toHaveLength(before);
+  });
+
   it('sends no request to an unready node', () => {
     expect(nodes[1].requests).not.toEqual([]);
     expect(nodes[0].requests).toEqual([]);

@@ -6,6 +6,7 @@ import ipaddr from 'ipaddr.js';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
 import { loadConfig } from '../../config.ts';
+import { LOOPBACK_ONLY } from '../../http/metrics-access.ts';
 import { composition, FILLED_IN, interpolations, type Service } from './composition.ts';
 import { settingNames, textOf } from './repository.ts';
 
@@ -250,6 +251,12 @@ describe('profile tls of docker-compose.yml', () => {
   it('makes its proxy and the gateway the only trusted proxies', () => {
     const { gateway } = composition().networks.edge!.ipam!.config[0]!;
     expect(tandem?.environment?.TRUSTED_PROXIES).toBe(`${gateway},${addressOf(caddy!)}`);
+  });
+
+  it('lets clients on the machine read the metrics', () => {
+    const { gateway } = composition().networks.edge!.ipam!.config[0]!;
+    const config = loadConfig(tandem?.environment ?? {}, [], '/nonexistent/.env');
+    expect(config.metricsAllowCidrs).toEqual([...LOOPBACK_ONLY.allowCidrs, `${gateway}/32`]);
   });
 
   it('sets every variable that the Caddyfile reads', () => {

@@ -96,6 +96,15 @@ describe('Kubernetes manifests', () => {
     ]);
   });
 
+  it('let Prometheus find the metrics, with a token to read them from another machine', () => {
+    expect(pod.metadata?.annotations).toMatchObject({
+      'prometheus.io/scrape': 'true',
+      'prometheus.io/port': config.data?.PORT,
+      'prometheus.io/path': '/metrics',
+    });
+    expect(secret.stringData).toHaveProperty('METRICS_TOKEN');
+  });
+
   it('name the ports of the settings, on the host network', () => {
     expect(pod.spec?.hostNetwork).toBe(true);
     const { PORT, SIP_PORT, WEBRTC_PORT } = config.data ?? {};
