@@ -91,8 +91,10 @@ function requireKnownArguments(argv: readonly string[]): void {
 function readDotEnv(path: string): Record<string, string | undefined> {
   try {
     // Also removes a byte order mark, which would hide the first setting.
-    const settings = parseEnv(new TextDecoder().decode(readFileSync(path)));
+    const text = new TextDecoder().decode(readFileSync(path));
+    const settings = parseEnv(text);
     if (NOT_UTF8.test(Object.entries(settings).flat().join(' '))) throw new Error('save it as UTF-8');
+    requireEqualsSigns(text);
     return settings;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {};
@@ -100,8 +102,20 @@ function readDotEnv(path: string): Record<string, string | undefined> {
   }
 }
 
+/** `parseEnv` skips a line such as `PORT: 9001`. */
+function requireEqualsSigns(text: string): void {
+  for (const [index, line] of text.split('\n').entries()) {
+    const [, name = ''] = /^\s*(?:export\s+)?(\w+)(?:\s*:|\s+[^\s=])/.exec(line) ?? [];
+    if (knownNames().includes(name)) throw new Error(`line ${index + 1} must be ${name}=VALUE`);
+  }
+}
+
+function knownNames(): string[] {
+  return [...Object.values(VARIABLES).map(({ name }) => name), ...COMPOSE_NAMES];
+}
+
 function refuseUnknownNames(env: Readonly<Record<string, unknown>>, dotEnv: Readonly<Record<string, unknown>>): void {
-  const known = [...Object.values(VARIABLES).map(({ name }) => name), ...COMPOSE_NAMES];
+  const known = knownNames();
   const unknown =
     Object.keys(env).find((name) => OWN_PREFIX.test(name) && !known.includes(name)) ??
     Object.keys(dotEnv).find((name) => DOT_ENV_PREFIX.test(name) && !known.includes(name));

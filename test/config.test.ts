@@ -332,6 +332,22 @@ describe('.env file', () => {
     expect(() => loadConfig({}, [], path)).toThrow(/^HEP_HOST is not a setting.*HEP_COLLECTOR/);
   });
 
+  it.each([
+    ['PORT: 9001\n', 1, 'PORT'],
+    ['# mine\r\n\r\nexport HOST 0.0.0.0\r\n', 3, 'HOST'],
+    ['DATABASE_URL: postgres://me:geheim@127.0.0.1/x?sslmode=require\n', 1, 'DATABASE_URL'],
+  ])('must not contain a setting without an equals sign, as in %j', (text, line, name) => {
+    writeFileSync(path, text);
+    expect(() => loadConfig({}, [], path)).toThrow(
+      new ConfigError(`${path} cannot be read: line ${line} must be ${name}=VALUE`),
+    );
+  });
+
+  it('may name settings in comments and values, and have spaces around the equals sign', () => {
+    writeFileSync(path, '#PORT: 9001\n # HOST 0.0.0.0\nTITLE="PORT: 9001"\nexport PORT = 9000\nPORTS 1\nREDIS_URL\n');
+    expect(loadConfig({}, [], path)).toMatchObject({ port: 9000, redisUrl: null });
+  });
+
   it('stops the start if it is unreadable', () => {
     expect(() => loadConfig({}, [], folder)).toThrow(ConfigError);
   });
