@@ -10,7 +10,7 @@ import type { RestoreTarget } from '../../storage/backup/restore.ts';
 import { readMasterKey, unusableFolder } from '../../storage/data-folder.ts';
 import { connect, POOL_NAME, type Sql } from '../../storage/database.ts';
 import { takeOwnership } from '../../storage/embedded/owner-lock.ts';
-import { startEmbeddedPostgres } from '../../storage/embedded/postgres.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../storage/embedded/postgres.ts';
 import { runningDatabaseUrl } from '../../storage/embedded/running.ts';
 import { CommandError } from './command.ts';
 
@@ -52,14 +52,23 @@ export async function openRestoreTarget(settings: Config): Promise<RestoreTarget
     },
   );
   opening.defer(() => lock.release());
-  const url = settings.databaseUrl ?? (await startPostgres(dataDir, opening));
+  const postgres = settings.databaseUrl === null ? await startPostgres(dataDir, opening) : null;
+  const url = settings.databaseUrl ?? postgres!.url;
   const sql = openPool(url, opening);
   await requireReachable(sql);
   await requireUnused(sql);
   const objects = opening.use(await openKeptObjects(settings, { folder: join(dataDir, 'objects') }));
   const { secretKey: configuredKey, previousSecretKeys: previousKeys } = settings;
   const opened = opening.move();
-  return { sql, objects, dataDir, configuredKey, previousKeys, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+  return {
+    ...{ sql, objects, dataDir, configuredKey, previousKeys },
+    async databaseCrash() {
+      // Until it has stopped, its log may lag behind the loss of the connection.
+      await postgres?.stop();
+      return postgres?.crash ?? null;
+    },
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
 }
 
 export const newNodeId = randomUUID;
@@ -78,13 +87,13 @@ async function embeddedUrl(dataDir: string, opening: AsyncDisposableStack): Prom
     const message = `${dataDir} has no database. Set TANDEM_DATA_DIR or DATABASE_URL.`;
     throw new CommandError('NO_DATA', message, { cause });
   });
-  return await startPostgres(dataDir, opening);
+  return (await startPostgres(dataDir, opening)).url;
 }
 
-async function startPostgres(dataDir: string, opening: AsyncDisposableStack): Promise<string> {
+async function startPostgres(dataDir: string, opening: AsyncDisposableStack): Promise<EmbeddedPostgres> {
   const postgres = await startEmbeddedPostgres({ dataDir });
   opening.defer(() => postgres.stop());
-  return postgres.url;
+  return postgres;
 }
 
 async function isReachable(url: string): Promise<boolean> {

@@ -31,3 +31,15 @@ export function explainFullDisk(error: unknown, advice: string): unknown {
   if (!isDiskFull(error) && code !== '53100') return error;
   return new BackupError('NOT_WRITTEN', `The disk is full: ${message}. ${advice}`, { cause: error });
 }
+
+/** Says why the database was lost during a restore: PostgreSQL crashes if its disk has no room for the log. */
+export function explainOutage(error: unknown, crash: string | null): unknown {
+  const fullDisk = explainFullDisk(error, 'Make room, then restore again.');
+  if (fullDisk !== error) return fullDisk;
+  const reason = crash ?? (error as Error).message;
+  const isFull = /No space left on device|Disk quota exceeded/.test(reason);
+  const message = isFull
+    ? `The disk is full: ${reason}. Make room, then restore again.`
+    : `The database failed: ${reason}. See its log, then restore again.`;
+  return new BackupError('NOT_WRITTEN', message, { cause: error });
+}

@@ -4,11 +4,11 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { exists } from '../../runtime/exists.ts';
-import type { Sql } from '../database.ts';
+import { isStorageOutage, type Sql } from '../database.ts';
 import { migrate } from '../migrate.ts';
 import { type ArchiveReader, openArchive, readWhole, verifyArchive } from './archive-reader.ts';
 import { keyIdOf } from './back-up.ts';
-import { BackupError, explainFullDisk } from './backup-error.ts';
+import { BackupError, explainFullDisk, explainOutage } from './backup-error.ts';
 import type { KeptObjects } from './kept-objects.ts';
 import { hasRows, loadDatabase, requireKnownMigrations, requireKnownTarget } from './load-database.ts';
 import { type BackupManifest, OBJECTS_PREFIX, SECRET_KEY } from './manifest.ts';
@@ -33,6 +33,8 @@ export interface RestoreTarget extends AsyncDisposable {
   /** `TANDEM_SECRET_KEY`; null if the key is stored in the folder. */
   configuredKey: Buffer | null;
   previousKeys: readonly Buffer[];
+  /** Why the database has ended all connections, in the words of its log; null if unknown here. */
+  databaseCrash(): Promise<string | null>;
 }
 
 export interface Restored {
@@ -67,7 +69,11 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   }
   try {
     await restoreObjects(options, { archive, target, total: manifest.objects.count });
-    await loadDatabase(sql, { archive, manifest, node, onTable: (name) => onProgress(`database: ${name}`) });
+    await loadDatabase(sql, { archive, manifest, node, onTable: (name) => onProgress(`database: ${name}`) }).catch(
+      async (error: unknown) => {
+        throw isStorageOutage(error) ? explainOutage(error, await target.databaseCrash()) : error;
+      },
+    );
   } catch (error) {
     if (replace) await putBack(dataDir);
     throw explainFullDisk(error, 'Make room, then restore again.');

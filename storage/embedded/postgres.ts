@@ -14,6 +14,8 @@ import { databaseUrl, type ServerAddress, socketIn, socketPath } from './server-
 export interface EmbeddedPostgres {
   /** For `openDatabase`: the database `tandem` with a role that owns it and is not a superuser. */
   readonly url: string;
+  /** Why it last ended all connections, in the words of its log; null if it has not crashed. */
+  readonly crash: string | null;
   /** Stops the server: disconnects clients and flushes everything committed to disk. Idempotent. */
   stop(): Promise<void>;
 }
@@ -46,7 +48,11 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   });
   try {
     const cluster = await prepareCluster(dataDir, options);
-    const { server, url } = await startServer(cluster, options);
+    let crash: string | null = null;
+    const onLine = (line: string) => {
+      if (line.includes(' PANIC: ')) crash = complaintIn([line]);
+    };
+    const { server, url } = await startServer(cluster, { ...options, onLine });
     let stopping: Promise<void> | null = null;
     const stop = () => {
       stopping ??= server.stop().then(() => ownership.release());
@@ -57,7 +63,13 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     });
     if (options.signal?.aborted) await stop();
     options.signal?.addEventListener('abort', () => void stop(), { once: true });
-    return { url, stop };
+    return {
+      url,
+      get crash() {
+        return crash;
+      },
+      stop,
+    };
   } catch (error) {
     await ownership.release();
     throw error;
@@ -151,7 +163,7 @@ async function initialise(
 
 async function startServer(
   cluster: Cluster,
-  { logger, settings }: EmbeddedPostgresOptions,
+  { logger, settings, onLine }: EmbeddedPostgresOptions & { onLine: (line: string) => void },
 ): Promise<{ server: KeptProcess; url: string }> {
   let complaint = '';
   let canUseSocket = true;
@@ -164,6 +176,7 @@ async function startServer(
       command: [cluster.binaries.postgres, '-D', cluster.directory, ...serverSettings(address, settings)],
       env: serverEnvironment(),
       onLine: (line) => {
+        onLine(line);
         if (line.includes(READY_LINE)) ready.resolve(true);
         if (lines.length < 50) lines.push(line);
         if (/ (FATAL|PANIC): /.test(line)) logger?.warn({ line }, 'embedded postgres');

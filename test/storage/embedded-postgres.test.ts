@@ -221,6 +221,30 @@ describe('embedded Postgres', () => {
     },
   );
 
+  it.skipIf(!canMount)(
+    'says why it crashed when the disk has no room for its log (requires root, to mount a small one)',
+    async () => {
+      const disk = path.join(dataDir, 'disk');
+      await mkdir(disk);
+      expect(spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=60m', 'tmpfs', disk]).status).toBe(0);
+      try {
+        const server = await startEmbeddedPostgres({ dataDir: disk });
+        const sql = connect({ url: server.url, max: 1 });
+        try {
+          expect(server.crash).toBeNull();
+          // The log has segments of 16 MB, and the disk has room for one.
+          await expect(sql`select pg_logical_emit_message(true, 'test', repeat('x', 60000000))`).rejects.toThrow();
+        } finally {
+          await sql.end({ timeout: 0 });
+          await server.stop();
+        }
+        expect(server.crash).toMatch(/^could not write to file "pg_wal.*: No space left on device$/);
+      } finally {
+        spawnSync('umount', [disk]);
+      }
+    },
+  );
+
   describe.skipIf(!isRoot)('started by root', () => {
     it('finds programs in a directory that only root may enter', async () => {
       const { initdb } = await findBinaries();

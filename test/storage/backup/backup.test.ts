@@ -81,10 +81,11 @@ interface RestoreInto {
   withoutKey?: boolean;
   configuredKey?: Buffer | null;
   put?: KeptObjects['put'];
+  databaseCrash?: string | null;
 }
 
 async function restoreInto(sql: Sql, options: RestoreInto = {}): Promise<Restored> {
-  const { configuredKey = KEY, replace = false, withoutKey = false, ...overrides } = options;
+  const { configuredKey = KEY, replace = false, withoutKey = false, databaseCrash = null, ...overrides } = options;
   return await restore({
     ...{ file, replace, withoutKey, newNode: randomUUID, onProgress: () => {} },
     openTarget: async () => {
@@ -97,6 +98,7 @@ async function restoreInto(sql: Sql, options: RestoreInto = {}): Promise<Restore
         dataDir: targetDir,
         configuredKey,
         previousKeys: [],
+        databaseCrash: async () => databaseCrash,
         [Symbol.asyncDispose]: close,
       };
     },
@@ -357,6 +359,22 @@ describe('backup file', () => {
     await restoreInto(target.sql);
   });
 
+  it.each([
+    [
+      'could not write to file "pg_wal/xlogtemp.7": No space left on device',
+      'The disk is full: could not write to file "pg_wal/xlogtemp.7": No space left on device. Make room, then restore again.',
+    ],
+    [null, 'The database failed: read ECONNRESET. See its log, then restore again.'],
+  ])('says why the database ended the connection, for the crash %j', async (databaseCrash, message) => {
+    await back(database.sql);
+    const begin = () => Promise.reject(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }));
+    const sql = new Proxy(target.sql, {
+      get: (_, key) => (key === 'begin' ? begin : Reflect.get(target.sql, key)),
+    });
+    await expect(restoreInto(sql, { databaseCrash })).rejects.toMatchObject({ code: 'NOT_WRITTEN', message });
+    await restoreInto(target.sql);
+  });
+
   it('leaves the replaced data unchanged if the load fails', async () => {
     const { workspaceId } = await seedCall(database.sql, randomBytes(10));
     await database.sql`
@@ -481,6 +499,7 @@ describe.skipIf(!hasS3Server)('backup of an S3 bucket', () => {
       ...{ file, replace: false, withoutKey: false, newNode: randomUUID, onProgress: () => {} },
       openTarget: async () => ({
         ...{ sql: target.sql, objects: kept, dataDir: targetDir, configuredKey: null, previousKeys: [] },
+        databaseCrash: async () => null,
         [Symbol.asyncDispose]: async () => {},
       }),
     });
