@@ -1,4 +1,4 @@
-import { access, constants, readFile, stat, statfs } from 'node:fs/promises';
+import { access, constants, mkdtemp, readFile, rmdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { exists } from '../runtime/exists.ts';
@@ -18,6 +18,8 @@ async function checkWritable(folder: string): Promise<Finding> {
   try {
     if (!(await stat(nearest)).isDirectory()) throw new Error(`${nearest} is not a folder`);
     await access(nearest, constants.W_OK | constants.X_OK);
+    // /proc and others permit writing and yet reject new folders.
+    if (nearest !== folder) await rmdir(await mkdtemp(join(nearest, '.tandem-')));
   } catch (error) {
     const advice = 'Give it to the user that runs the server, or set TANDEM_DATA_DIR to another one.';
     return fail('data folder', `${folder} cannot be written to: ${reasonOf(error)}`, advice);

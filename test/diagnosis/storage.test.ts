@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { chmod, mkdir, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Config } from '../../config.ts';
@@ -60,6 +60,21 @@ describe('doctor on the data folder', () => {
     await writeFile(file, '');
     const found = await examination.findings(checkDataFolder, { TANDEM_DATA_DIR: file });
     expect(found['data folder']).toMatchObject({ status: 'fail', message: expect.stringContaining('is not a folder') });
+  });
+
+  it('fails for a folder that cannot be created, although its parent is writable', async () => {
+    const found = await examination.findings(checkDataFolder, { TANDEM_DATA_DIR: '/proc/tandem/data' });
+    expect(found['data folder']).toMatchObject({
+      status: 'fail',
+      message: expect.stringMatching(/^\/proc\/tandem\/data cannot be written to: /),
+    });
+  });
+
+  it('creates no folder', async () => {
+    const folder = join(examination.dataDir, 'new');
+    const found = await examination.findings(checkDataFolder, { TANDEM_DATA_DIR: folder });
+    expect(found['data folder']).toMatchObject({ status: 'ok', message: `${folder}; the first start makes it` });
+    expect(await readdir(examination.dataDir)).toEqual([]);
   });
 
   it('warns about little free space', async () => {
