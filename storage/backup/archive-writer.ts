@@ -1,8 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { open, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { isDiskFull } from '../../runtime/disk-full.ts';
 import { syncToDisk } from '../objects.ts';
-import { BackupError } from './backup-error.ts';
+import { BackupError, explainFullDisk, ROOM_FOR_BACKUP } from './backup-error.ts';
 import { type BackupManifest, checksumsName, MANIFEST, MANIFEST_CHECKSUM } from './manifest.ts';
 import { BLOCK_BYTES, encodeHeader, paddingOf } from './tar-header.ts';
 
@@ -26,6 +27,7 @@ export async function createArchive(file: string, { now }: { now: Date }): Promi
   // Two nodes can start a backup to one folder in the same second.
   const draft = `${file}.${randomUUID()}.partial`;
   const notWritten = (cause: Error): never => {
+    if (isDiskFull(cause)) throw explainFullDisk(cause, ROOM_FOR_BACKUP);
     throw new BackupError('NOT_WRITTEN', `${file} cannot be written: ${cause.message}`, { cause });
   };
   const handle = await open(draft, 'w', 0o600).catch(notWritten);

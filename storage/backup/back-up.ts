@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { inTransaction, type Sql } from '../database.ts';
 import { createSecretBox } from '../secrets.ts';
 import { type ArchiveWriter, createArchive } from './archive-writer.ts';
-import { BackupError, explainFullDisk } from './backup-error.ts';
+import { BackupError, explainFullDisk, ROOM_FOR_BACKUP } from './backup-error.ts';
 import { type DatabaseDump, dumpDatabase } from './dump-database.ts';
 import { type KeptObjects, keptObjectKeys } from './kept-objects.ts';
 import { type BackupManifest, OBJECTS_PREFIX, SECRET_KEY } from './manifest.ts';
@@ -60,7 +60,7 @@ export async function backUp(options: BackUpOptions): Promise<BackedUp> {
     } satisfies BackedUp['manifest'];
     return { sizeBytes: await archive.finish(manifest), manifest };
   } catch (error) {
-    throw explainFullDisk(error, 'Make room, then back up again.');
+    throw explainFullDisk(error, ROOM_FOR_BACKUP);
   } finally {
     await archive.abandon();
     await rm(keysFile, { force: true });

@@ -25,6 +25,8 @@ export type BackupErrorCode =
   | 'SECRET_KEY_DIFFERS'
   | 'RESTORE_NOT_VERIFIED';
 
+export const ROOM_FOR_BACKUP = 'Make room, then back up again.';
+
 /** Asks for room if the disk of files, or of PostgreSQL (53100), is full. Returns any other error unchanged. */
 export function explainFullDisk(error: unknown, advice: string): unknown {
   const { code, message } = error as NodeJS.ErrnoException;

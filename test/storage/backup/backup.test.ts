@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -67,6 +68,8 @@ async function seedCall(
   return { callId: call.callId, key, workspaceId: workspace.id };
 }
 
+/** Only root can mount a file system. */
+const canMount = spawnSync('unshare', ['--mount', 'mount', '-t', 'tmpfs', 'tmpfs', tmpdir()]).status === 0;
 const FULL = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
 
 const back = (sql: Sql, options: Partial<Pick<BackUpOptions, 'objects' | 'withKey' | 'onProgress'>> = {}) =>
@@ -284,6 +287,18 @@ describe('backup file', () => {
     await expect(back(database.sql, { objects: { ...objects, stat } })).rejects.toMatchObject({
       code: 'NOT_WRITTEN',
       message: 'The disk is full: ENOSPC: no space left on device. Make room, then back up again.',
+    });
+  });
+
+  it.skipIf(!canMount)('asks for room in the same words if the disk of the file is full', async () => {
+    await seedCall(database.sql, null);
+    const disk = join(folder, 'disk');
+    await mkdir(disk);
+    expect(spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=4k', 'tmpfs', disk]).status).toBe(0);
+    file = join(disk, 'tandem.tar');
+    await expect(back(database.sql).finally(() => spawnSync('umount', [disk]))).rejects.toMatchObject({
+      code: 'NOT_WRITTEN',
+      message: 'The disk is full: ENOSPC: no space left on device, write. Make room, then back up again.',
     });
   });
 
