@@ -255,6 +255,7 @@ export async function startTandem(
         speech: tts,
       },
       ...{ models, chat, judge, memory, documents, urlSigningSecret, publicUrl, logger },
+      previousUrlSecrets: config.previousSecretKeys.map((key) => derivedKey(key, URL_SIGNING)),
       webhooks: createWebhookDesk({ sql, secrets, deliverer, allowCidrs, ...lookUp }),
       callingLimits,
       quotas: {

@@ -72,7 +72,8 @@ export const VARIABLES = {
   }),
   previousSecretKeys: {
     name: 'TANDEM_SECRET_KEY_PREVIOUS',
-    about: 'Earlier values of TANDEM_SECRET_KEY. The start re-encrypts their secrets with the current key.',
+    about:
+      'Earlier values of TANDEM_SECRET_KEY. The start re-encrypts their secrets with the current key, and accepts links that they signed.',
     expects: 'a comma-separated list of keys, 32 bytes in base64 each',
     shownDefault: 'none',
     secret: true,

@@ -80,6 +80,8 @@ export interface HttpContext {
   sessionTokens: SessionTokens;
   revocations: Revocations;
   urlSigningSecret: Buffer;
+  /** As `urlSigningSecret`, of earlier master keys: links signed with them are still valid. */
+  previousUrlSecrets: readonly Buffer[];
   /**
    * Public base URL without trailing slash. Null: the host forwarded by a trusted proxy, or the address that the client
    * connected to.

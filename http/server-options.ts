@@ -40,6 +40,8 @@ export interface HttpServerOptions
   tracing?: HttpContext['tracing'];
   /** Default: null. */
   stripeWebhookSecret?: string | null;
+  /** Default: none. */
+  previousUrlSecrets?: HttpContext['previousUrlSecrets'];
   /** Default: false. */
   hasLanguageModel?: boolean;
   /** Default: `console/dist`. */

@@ -105,6 +105,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     metricsAccess: LOOPBACK_ONLY,
     tracing: null,
     stripeWebhookSecret: null,
+    previousUrlSecrets: [],
     hasLanguageModel: false,
     consoleFolder: CONSOLE_FOLDER,
     objectOrigin: null,

@@ -7,13 +7,13 @@ export function unsubscribeToken(userId: number, secret: Buffer): string {
   return `${userId}.${signatureOf(userId, secret).toString('base64url')}`;
 }
 
-/** Null if the signature is invalid. */
-export function readUnsubscribeToken(token: string, secret: Buffer): number | null {
+/** Null if none of the secrets has signed it. */
+export function readUnsubscribeToken(token: string, secrets: readonly Buffer[]): number | null {
   const [, id, signature] = /^(\d{1,9})\.([A-Za-z0-9_-]{43})$/.exec(token) ?? [];
   if (id === undefined || signature === undefined) return null;
   const given = Buffer.from(signature, 'base64url');
-  const expected = signatureOf(Number(id), secret);
-  return given.length === expected.length && timingSafeEqual(given, expected) ? Number(id) : null;
+  const isValid = secrets.some((secret) => timingSafeEqual(given, signatureOf(Number(id), secret)));
+  return isValid ? Number(id) : null;
 }
 
 function signatureOf(userId: number, secret: Buffer): Buffer {

@@ -24,19 +24,22 @@ export function signObjectUrl({
 }
 
 /**
- * @throws TandemError `URL_SIGNATURE_INVALID` if the token does not match the key and secret, `URL_EXPIRED` after its
+ * @throws TandemError `URL_SIGNATURE_INVALID` if the token does not match the key and one of the secrets, `URL_EXPIRED` after its
  * expiry
  */
 export function verifyObjectUrl({
   key,
   expires,
   signature,
-  secret,
+  secrets,
   now,
-}: ObjectUrlToken & { key: string; secret: Buffer; now: Date }): void {
-  const expected = signatureOf({ key, expires, secret });
+}: ObjectUrlToken & { key: string; secrets: readonly Buffer[]; now: Date }): void {
   const given = Buffer.from(signature, 'base64url');
-  if (given.length !== expected.length || !timingSafeEqual(given, expected)) {
+  const isValid = secrets.some((secret) => {
+    const expected = signatureOf({ key, expires, secret });
+    return given.length === expected.length && timingSafeEqual(given, expected);
+  });
+  if (!isValid) {
     throw new TandemError('URL_SIGNATURE_INVALID', 'The signature of the URL is invalid. Create a new URL.');
   }
   if (now.getTime() >= expires * 1000) throw new TandemError('URL_EXPIRED', 'The URL has expired. Create a new one.');

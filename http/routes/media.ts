@@ -91,7 +91,8 @@ async function answer(
   { key, expires = '', signature = '', request, reply }: MediaRequest,
 ): Promise<FastifyReply> {
   const token = { expires: /^\d{1,12}$/.test(expires) ? Number(expires) : 0, signature };
-  verifyObjectUrl({ key, ...token, secret: context.urlSigningSecret, now: context.now() });
+  const secrets = [context.urlSigningSecret, ...context.previousUrlSecrets];
+  verifyObjectUrl({ key, ...token, secrets, now: context.now() });
   const object = await context.recordings.open(key);
   if (object === null) throw new TandemError('NOT_FOUND', 'The audio no longer exists.');
   return await sendObject({ object, request, reply });

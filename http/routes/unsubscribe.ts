@@ -23,7 +23,7 @@ export function unsubscribeRoutes(app: HttpApp, context: HttpContext): void {
   });
 }
 
-function addRoutes(app: HttpApp, { sql, urlSigningSecret, now }: HttpContext): void {
+function addRoutes(app: HttpApp, { sql, urlSigningSecret, previousUrlSecrets, now }: HttpContext): void {
   app.get(
     '/unsubscribe',
     {
@@ -75,7 +75,7 @@ function addRoutes(app: HttpApp, { sql, urlSigningSecret, now }: HttpContext): v
 
   /** @throws TandemError INVALID_UNSUBSCRIBE_TOKEN */
   function requireUser(token: string): number {
-    const userId = readUnsubscribeToken(token, urlSigningSecret);
+    const userId = readUnsubscribeToken(token, [urlSigningSecret, ...previousUrlSecrets]);
     if (userId !== null) return userId;
     throw new TandemError('INVALID_UNSUBSCRIBE_TOKEN', 'This link is incomplete. Open the link in the e-mail again.');
   }

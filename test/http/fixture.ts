@@ -204,6 +204,7 @@ export async function createHttpFixture(
     objects,
     secrets,
     urlSigningSecret: Buffer.alloc(32, 5),
+    previousUrlSecrets: [Buffer.alloc(32, 4)],
     publicUrl: 'http://voice.test',
     logger,
     chat,

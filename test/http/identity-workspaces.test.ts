@@ -589,6 +589,14 @@ describe('unsubscribing', () => {
     }
   });
 
+  it('accepts a token of an old e-mail, signed before a rotation of the master key', async () => {
+    const { userId } = await register(fixture);
+    const unsubscribe = (secret: Buffer) =>
+      fixture.call('POST', `/unsubscribe?token=${unsubscribeToken(userId, secret)}`, { as: null });
+    expect((await unsubscribe(Buffer.alloc(32, 4))).body).toEqual({ success: true, data: { unsubscribed: true } });
+    expect((await unsubscribe(Buffer.alloc(32, 3))).body.code).toBe('INVALID_UNSUBSCRIBE_TOKEN');
+  });
+
   it('rejects a token made for another user', async () => {
     const { userId } = await register(fixture);
     const token = unsubscribeToken(userId, Buffer.alloc(32, 5)).replace(`${userId}.`, `${userId + 1}.`);

@@ -9,7 +9,7 @@ const TRUNK_PASSWORD = randomBytes(24).toString('base64url');
 
 afterEach(cleanUp);
 
-it('a start with a new master key re-encrypts everything, and prints neither keys nor secrets', async () => {
+it('a start with a new master key re-encrypts everything, accepts old links, and prints neither keys nor secrets', async () => {
   const dataDir = await dataFolder();
   const [oldKey, newKey] = [randomBytes(32), randomBytes(32)];
   const { server: before, api } = await startReady(dataDir, {
@@ -18,15 +18,18 @@ it('a start with a new master key re-encrypts everything, and prints neither key
   });
   const trunk = { name: 'Carrier', sip_uri: 'sip:127.0.0.1:9', username: 'tandem', password: TRUNK_PASSWORD };
   await api.post('/dialer/trunks', trunk);
+  const { unsubscribe_url: link } = await api.post<{ unsubscribe_url: string }>('/user/onboarding', {});
   before.child.kill('SIGTERM');
   expect(await before.exited).toBe(0);
 
-  const { server: after } = await startReady(dataDir, {
+  const { server: after, url } = await startReady(dataDir, {
     LOG_LEVEL: 'trace',
     TANDEM_SECRET_KEY: newKey.toString('base64'),
     TANDEM_SECRET_KEY_PREVIOUS: oldKey.toString('base64'),
   });
   expect(await after.logged('secrets re-encrypted with the current key')).toMatchObject({ unopened: 0 });
+  // E-mails that were sent before have it.
+  expect((await fetch(`${url}/unsubscribe${new URL(link).search}`, { method: 'POST' })).status).toBe(200);
   after.child.kill('SIGTERM');
   expect(await after.exited).toBe(0);
 

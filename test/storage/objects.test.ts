@@ -164,14 +164,17 @@ describe('signed object URL', () => {
 
   it('verifies until its expiry, for its own key only', () => {
     const token = signObjectUrl({ key: 'a/b.wav', expiresAt, secret });
-    const verify = (changes: object) => () => verifyObjectUrl({ key: 'a/b.wav', ...token, secret, now, ...changes });
+    const verify = (changes: object) => () =>
+      verifyObjectUrl({ key: 'a/b.wav', ...token, secrets: [secret], now, ...changes });
     expect(verify({})).not.toThrow();
     expect(verify({ now: new Date('2026-01-01T00:04:59.999Z') })).not.toThrow();
     expect(verify({ now: new Date('2026-01-01T00:05:00Z') })).toThrow(expect.objectContaining({ code: 'URL_EXPIRED' }));
     const forged = expect.objectContaining({ code: 'URL_SIGNATURE_INVALID' });
     expect(verify({ key: 'a/c.wav' })).toThrow(forged);
     expect(verify({ expires: token.expires + 1 })).toThrow(forged);
-    expect(verify({ secret: randomBytes(32) })).toThrow(forged);
+    expect(verify({ secrets: [randomBytes(32), secret] })).not.toThrow();
+    expect(verify({ secrets: [randomBytes(32)] })).toThrow(forged);
+    expect(verify({ secrets: [] })).toThrow(forged);
     for (const signature of ['', 'x', `${token.signature}AA`, token.signature.slice(1)]) {
       expect(verify({ signature })).toThrow(forged);
     }
