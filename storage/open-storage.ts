@@ -9,7 +9,7 @@ import { type NodeDirectory, openNodeDirectory } from './nodes/node-directory.ts
 import { type NodeRelay, openNodeRelay } from './nodes/node-relay.ts';
 import type { ObjectStore } from './objects.ts';
 import { openObjects } from './open-objects.ts';
-import { resealSecrets } from './reseal-secrets.ts';
+import { resealSecrets, warnOfUnknownKeys } from './reseal-secrets.ts';
 import type { S3Config } from './s3/bucket-settings.ts';
 import { createSecretBox, type SecretBox } from './secrets.ts';
 
@@ -68,6 +68,7 @@ export async function openStorage(settings: StorageSettings, options: OpenStorag
   opening.defer(() => objects.close());
   const secrets = createSecretBox(folder.masterKey, settings.previousSecretKeys);
   if (settings.previousSecretKeys.length > 0) await resealSecrets(sql, secrets, { logger });
+  await warnOfUnknownKeys(sql, secrets, { logger });
   const { redisUrl } = settings;
   const jobs = await openJobs({ databaseUrl, logger, ...(redisUrl && { redisUrl }) });
   opening.defer(() => jobs.close());

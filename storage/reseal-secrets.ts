@@ -152,3 +152,32 @@ function opened(secrets: SecretBox, sealed: Buffer, context: string): string | n
     throw error;
   }
 }
+
+/** Otherwise a key that was removed too early would show only when a callback or a registration fails. */
+export async function warnOfUnknownKeys(
+  sql: Sql,
+  { currentPrefix }: Pick<SecretBox, 'currentPrefix'>,
+  { logger }: Pick<ResealOptions, 'logger'>,
+): Promise<void> {
+  const foreign = (await secretsInUse(sql, currentPrefix.length)).filter(({ prefix }) => !prefix.equals(currentPrefix));
+  const count = foreign.reduce((sum, secrets) => sum + secrets.count, 0);
+  if (count > 0) logger.warn({ count }, 'no key decrypts some stored secrets: tandem doctor says what to do');
+}
+
+/**
+ * Counts the secrets of trunks, webhooks and numbers by the first `length` bytes, which identify their key. These are the
+ * ones that a lost key makes useless; the tables of the others are large.
+ */
+export async function secretsInUse(sql: Sql, length: number): Promise<{ prefix: Buffer; count: number }[]> {
+  return await sql<{ prefix: Buffer; count: number }[]>`
+    select substring(sealed from 1 for ${length}) as prefix, count(*)::int as count from (
+      select password_encrypted as sealed from trunks where deleted_at is null
+      union all select inbound_password_encrypted from trunks where deleted_at is null
+      union all select s.secret_encrypted from webhook_secrets s
+        join webhook_subscriptions w on w.id = s.subscription_id and w.deleted_at is null
+        where s.expires_at is null or s.expires_at > now()
+      union all select decode(inbound ->> 'secretSealed', 'base64') from numbers
+      union all select decode(inbound ->> 'callbackSecretSealed', 'base64') from numbers
+    ) secrets
+    where sealed is not null group by prefix`;
+}

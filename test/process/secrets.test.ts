@@ -33,6 +33,14 @@ it('a start with a new master key re-encrypts everything, accepts old links, and
   after.child.kill('SIGTERM');
   expect(await after.exited).toBe(0);
 
+  // The new key is gone again, which encrypted the password of the trunk.
+  const { server: tooEarly } = await startReady(dataDir, { TANDEM_SECRET_KEY: oldKey.toString('base64') });
+  const warning = 'no key decrypts some stored secrets: tandem doctor says what to do';
+  expect(await tooEarly.logged(warning)).toMatchObject({ level: 'warn', count: 1 });
+  expect(before.output() + after.output()).not.toContain(warning);
+  tooEarly.child.kill('SIGTERM');
+  expect(await tooEarly.exited).toBe(0);
+
   const [row] = await withDatabase(
     dataDir,
     (sql) => sql<{ id: string; passwordEncrypted: Buffer }[]>`select * from trunks`,
