@@ -31,6 +31,20 @@ export function abortWithClient(
   if (reply.raw.destroyed) ended.abort();
 }
 
+/** Runs the work on an upload, and aborts `ended` if the credentials end first. */
+export async function whileAuthorized<Result>(
+  context: Parameters<typeof abortWithCredentials>[0],
+  watched: WatchedConnection,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  abortWithCredentials(context, watched);
+  try {
+    return await work();
+  } finally {
+    watched.ended.abort();
+  }
+}
+
 /**
  * Aborts a long connection when its credentials end, or its user gets a role with which it may not stay: immediately if
  * they expire or this process causes it, at the next heartbeat if another process does.

@@ -7,6 +7,7 @@ import { callerOf, principalOf } from './auth.ts';
 import { billingHeaders } from './billing-headers.ts';
 import { clientSignal } from './client-signal.ts';
 import type { HttpContext } from './context.ts';
+import { whileAuthorized } from './credential-watch.ts';
 import { type FieldKinds, type FormFields, toFormFields } from './form-fields.ts';
 import { receiveForm, type UploadedFile } from './multipart.ts';
 import type { TranscriptionChoices } from './schemas/stt.ts';
@@ -19,6 +20,12 @@ export interface TranscriptionUploadOptions {
 }
 
 type Upload = Pick<UploadedFile, 'name' | 'mediaType'>;
+
+interface Begun {
+  pending: PendingTranscription;
+  /** Cancels the transcription. */
+  ended: AbortController;
+}
 
 export interface TranscriptionUploads {
   /**
@@ -33,25 +40,29 @@ export interface TranscriptionUploads {
 const MAX_FILE_BYTES = 25 * 2 ** 20;
 
 export function createTranscriptionUploads(
-  { transcriber, closing, logger }: Pick<HttpContext, 'transcriber' | 'closing' | 'logger'>,
+  context: HttpContext,
   { fields, acceptsAudio = false }: TranscriptionUploadOptions,
 ): TranscriptionUploads {
-  const uploads = new WeakMap<FastifyRequest, { pending: PendingTranscription; file: Upload }>();
+  const { transcriber, closing, logger } = context;
+  const uploads = new WeakMap<FastifyRequest, Begun & { file: Upload }>();
 
   return {
     async receiveBody(request, reply) {
-      const pending = await begin(request, reply);
-      const { file, options } = await receive(request, pending);
-      uploads.set(request, { pending, file });
+      const begun = await begin(request, reply);
+      const { file, options } = await receive(request, begun.pending);
+      uploads.set(request, { ...begun, file });
       request.body = options;
     },
 
     async transcribe(request, reply, choices) {
-      const { pending, file } = uploads.get(request)!;
-      const { workspaceId, userId, apiKeyId, plan } = principalOf(request);
+      const { pending, ended, file } = uploads.get(request)!;
+      const principal = principalOf(request);
+      const { workspaceId, userId, apiKeyId, plan } = principal;
       const sender = { workspaceId, userId, apiKeyId, plan, fileName: file.name, mediaType: file.mediaType };
-      const { transcript, charge } = await pending.transcribe({ ...choices, ...sender });
-      if (charge !== null) reply.headers(billingHeaders(charge, principalOf(request)));
+      const { transcript, charge } = await whileAuthorized(context, { principal, ended }, () =>
+        pending.transcribe({ ...choices, ...sender }),
+      );
+      if (charge !== null) reply.headers(billingHeaders(charge, principal));
       return transcript;
     },
   };
@@ -85,19 +96,21 @@ export function createTranscriptionUploads(
     return { file: { name, mediaType }, options: withJsonLists(options) };
   }
 
-  async function begin(request: FastifyRequest, reply: FastifyReply): Promise<PendingTranscription> {
+  async function begin(request: FastifyRequest, reply: FastifyReply): Promise<Begun> {
+    const ended = new AbortController();
     const signal = clientSignal(reply, closing, 'STT_CLIENT_CANCELLED');
     const { userId } = callerOf(request);
     // Log here, because no response is sent.
     const logCancellation = () => logger.info({ requestId: request.id, ...codeOf(signal.reason) }, 'upload cancelled');
     signal.addEventListener('abort', logCancellation, { once: true });
-    const pending = await transcriber.begin({ userId, requestId: request.id, signal });
+    const either = AbortSignal.any([signal, ended.signal]);
+    const pending = await transcriber.begin({ userId, requestId: request.id, signal: either });
     const end = () => {
       pending.end().catch((error: unknown) => logger.error({ err: error }, 'transcription cleanup failed'));
     };
     if (reply.raw.closed) end();
     else reply.raw.once('close', end);
-    return pending;
+    return { pending, ended };
   }
 }
 

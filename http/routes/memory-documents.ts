@@ -4,6 +4,7 @@ import { callerOf, principalOf } from '../auth.ts';
 import { billingHeaders } from '../billing-headers.ts';
 import { clientSignal } from '../client-signal.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
+import { whileAuthorized } from '../credential-watch.ts';
 import { acceptForms, receiveForm, type UploadedFile } from '../multipart.ts';
 import { REFUSALS, responseOf, success, successOf } from '../schemas/envelope.ts';
 import {
@@ -57,22 +58,28 @@ export function memoryDocumentRoutes(app: HttpApp, context: HttpContext): void {
         },
       },
       async (request, reply) => {
-        const { pending, file, form, signal } = received.get(request)!;
+        const { pending, file, form, ...upload } = received.get(request)!;
+        const principal = principalOf(request);
+        const ended = new AbortController();
+        const signal = AbortSignal.any([upload.signal, ended.signal]);
         try {
           const { mediaType } = file;
           const name = fileNameOf(file.name);
           const by = memoryCallerOf(request);
           // Check first, because reading can take minutes.
           await memory.requireMayStore({ ...form, by });
-          const document = await pending.read({ workspaceId: by.workspaceId, name, mediaType, signal });
-          signal.throwIfAborted();
+          const document = await whileAuthorized(context, { principal, ended }, async () => {
+            const read = await pending.read({ workspaceId: by.workspaceId, name, mediaType, signal });
+            signal.throwIfAborted();
+            return read;
+          });
           const ingested = await memory.ingestDocument({
             ...form,
             document,
             fileName: name,
             by,
           });
-          if (ingested.charge !== null) reply.headers(billingHeaders(ingested.charge, principalOf(request)));
+          if (ingested.charge !== null) reply.headers(billingHeaders(ingested.charge, principal));
           return reply
             .code(202)
             .send(

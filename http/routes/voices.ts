@@ -1,11 +1,12 @@
 import { join } from 'node:path';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import type { VoiceCaller, VoicePatch, VoiceUpload } from '../../actors/voices/voice-desk.ts';
+import type { GivenSamples, VoiceCaller, VoicePatch, VoiceUpload } from '../../actors/voices/voice-desk.ts';
 import { callerOf, principalOf } from '../auth.ts';
 import { addressOf } from '../client-address.ts';
 import { clientSignal } from '../client-signal.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
+import { whileAuthorized } from '../credential-watch.ts';
 import { acceptForms, receiveForm, type UploadedFile } from '../multipart.ts';
 import { mintPlaybackUrl } from '../playback.ts';
 import {
@@ -216,7 +217,9 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
       },
       async (request, reply) => {
         const form = readVoiceForm(request.body);
-        const voice = await voices.create({ ...form, samples: samplesOf(request), by: voiceCallerOf(request) });
+        const voice = await withSamples(request, (samples) =>
+          voices.create({ ...form, samples, by: voiceCallerOf(request) }),
+        );
         return reply.code(201).send(success({ voice_id: voice.id, status: voice.status }));
       },
     );
@@ -243,13 +246,10 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
       },
       async (request) => {
         const { isLast } = readSamplesForm(request.body);
-        const addition = {
-          voiceId: request.params.id,
-          samples: samplesOf(request),
-          isLast,
-          by: voiceCallerOf(request),
-        };
-        const { voice, sampleMs } = await voices.addSamples(addition);
+        const addition = { voiceId: request.params.id, isLast, by: voiceCallerOf(request) };
+        const { voice, sampleMs } = await withSamples(request, (samples) =>
+          voices.addSamples({ ...addition, samples }),
+        );
         return success({ voice_id: voice.id, status: voice.status, sample_seconds: Math.round(sampleMs / 100) / 10 });
       },
     );
@@ -284,9 +284,16 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
     request.body = form.fields;
   }
 
-  function samplesOf(request: FastifyRequest) {
-    const { upload, files, signal } = received.get(request)!;
-    return { files, folder: upload.folder, signal };
+  function withSamples<Result>(
+    request: FastifyRequest,
+    work: (samples: GivenSamples) => Promise<Result>,
+  ): Promise<Result> {
+    const { upload, files, signal: whileConnected } = received.get(request)!;
+    const ended = new AbortController();
+    const signal = AbortSignal.any([whileConnected, ended.signal]);
+    return whileAuthorized(context, { principal: principalOf(request), ended }, () =>
+      work({ files, folder: upload.folder, signal }),
+    );
   }
 }
 

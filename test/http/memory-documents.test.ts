@@ -238,3 +238,22 @@ it('at most two documents per user are read at a time, and disconnecting ends a 
   await eventually(async () => expect((await send([fileOf('Fourth.', 'd.txt')])).status).toBe(202));
   expect((await fixture.call('GET', '/memory', { as: owner })).body.data.memories).toHaveLength(1);
 });
+
+it('cancels the reading, free of charge, when the API key is deleted or the role lowered meanwhile', async () => {
+  reader.isHeld = true;
+  const { workspaceId } = owner;
+  for (const [method, path, body] of [
+    ['DELETE', ({ keyId }) => `/developer/api/${keyId}`, undefined],
+    ['PATCH', ({ userId }) => `/workspaces/${workspaceId}/members/${userId}`, { role: 'viewer' }],
+  ] as const satisfies [string, (leaver: Member) => string, unknown][]) {
+    const leaver = await fixture.addMemberWith('member', workspaceId);
+    reader.reading.length = 0;
+    const answer = send([fileOf('Text.', 'a.txt')], leaver);
+    await eventually(() => expect(reader.reading).toHaveLength(1));
+    expect((await fixture.call(method, path(leaver), { as: owner, body })).status).toBe(200);
+    const { status, body: refused } = await answer;
+    expect([status, refused.code]).toEqual([401, 'UNAUTHORIZED']);
+  }
+  expect(await balance()).toBe(1_000_000_000n);
+  expect(await remainingFiles()).toEqual([]);
+});

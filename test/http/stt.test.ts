@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -427,4 +428,20 @@ it('GET /stt/languages lists the catalogue, with auto for files only', async () 
     rest: true,
     websocket: false,
   });
+});
+
+it('cancels the transcription when the API key is deleted meanwhile', async () => {
+  const leaver = await fixture.addMemberWith('member');
+  const begun = Promise.withResolvers<void>();
+  fixture.transcriber.onTranscribe = async (_request, { signal }) => {
+    begun.resolve();
+    await once(signal, 'abort');
+    throw signal.reason;
+  };
+  const answer = post([AUDIO], { as: leaver });
+  await begun.promise;
+  expect((await fixture.call('DELETE', `/developer/api/${leaver.keyId}`)).status).toBe(200);
+  const { status, body } = await answer;
+  expect([status, body.code]).toEqual([401, 'UNAUTHORIZED']);
+  await nothingRemains();
 });

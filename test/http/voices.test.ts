@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { GivenSamples } from '../../actors/voices/voice-desk.ts';
 import { TandemError } from '../../machines/errors.ts';
 import { eventually } from '../eventually.ts';
 import { FAKE_VOICE, FakeVoiceDesk } from './fake-voice-desk.ts';
@@ -348,3 +350,28 @@ it('viewers can read voices and change none', async () => {
 function manyLabels(count: number): Record<string, string> {
   return Object.fromEntries(Array.from({ length: count }, (_, index) => [`label_${index}`, 'x']));
 }
+
+it('cancels the intake of samples when the API key is deleted meanwhile', async () => {
+  const voiceId = await professional();
+  let begun = Promise.withResolvers<void>();
+  const held = async ({ samples }: { samples: GivenSamples | null }) => {
+    begun.resolve();
+    await once(samples!.signal, 'abort');
+    throw samples!.signal.reason;
+  };
+  vi.spyOn(fixture.voices, 'create').mockImplementationOnce(held);
+  vi.spyOn(fixture.voices, 'addSamples').mockImplementationOnce(held);
+  for (const [parts, path] of [
+    [USUAL, '/voices'],
+    [[field('consent', 'true'), FILE], `/voices/professional/${voiceId}/samples`],
+  ] as const) {
+    begun = Promise.withResolvers<void>();
+    const leaver = await fixture.addMemberWith('member');
+    const answer = post(parts, path, leaver);
+    await begun.promise;
+    expect((await fixture.call('DELETE', `/developer/api/${leaver.keyId}`)).status).toBe(200);
+    const { status, body } = await answer;
+    expect([status, body.code]).toEqual([401, 'UNAUTHORIZED']);
+  }
+  await eventually(() => expect(fixture.voices.uploads).toBe(0));
+});
