@@ -56,8 +56,8 @@ interface Running extends Attempt {
 /**
  * Runs POST requests with an Idempotency-Key once (draft-ietf-httpapi-idempotency-key-header). The first response is
  * stored encrypted, and repetitions get it. A key belongs to a workspace, an API key or user, and an operation. It is
- * claimed after authentication and validation, so a request rejected there does not use it. Responses with 400, 429,
- * 5xx or a retryable error do not use it either. A process renews the claims of its running requests. After a crash
+ * claimed after authentication and validation, so a request rejected there does not use it. Responses with 400, 401,
+ * 429, 5xx or a retryable error do not use it either. A process renews the claims of its running requests. After a crash
  * they expire, and a repetition runs with the same `idempotentId`.
  */
 export function acceptIdempotencyKeys(
@@ -213,7 +213,8 @@ function textOf(payload: unknown): string | undefined {
 
 /** Whether repeating the request would give the same response. */
 function isFinal({ statusCode }: FastifyReply, body: string): boolean {
-  if (statusCode >= 500 || statusCode === 429 || statusCode === 499) return false;
+  // 401: the credentials ended meanwhile. A user who has logged in again may repeat it.
+  if (statusCode >= 500 || [401, 429, 499].includes(statusCode)) return false;
   if (statusCode < 400) return true;
   const { code, error } = JSON.parse(body) as { code?: ErrorCode; error?: { code?: ErrorCode } };
   const known = code ?? error?.code;

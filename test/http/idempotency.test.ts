@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { TandemError } from '../../machines/errors.ts';
@@ -9,7 +10,7 @@ import { createSecretBox } from '../../storage/secrets.ts';
 import { eventually } from '../eventually.ts';
 import { callOf } from './fake-dialer.ts';
 import { type CallOptions, createHttpFixture, type HttpFixture } from './fixture.ts';
-import { sessionOf } from './identity-fixture.ts';
+import { callWith, sessionOf } from './identity-fixture.ts';
 import { AUDIO, field, formOf } from './multipart-body.ts';
 import { committedDocument, operationsOf } from './openapi-document.ts';
 
@@ -398,6 +399,31 @@ describe('upload with an Idempotency-Key', () => {
     expect((await send('one')).status).toBe(200);
     expect((await send('one')).headers['idempotency-replayed']).toBe('true');
     expect((await send('two')).body.code).toBe('IDEMPOTENCY_KEY_REUSED');
+  });
+
+  it('runs again for a new session if the earlier one ended midway', async () => {
+    const key = randomUUID();
+    const { transcriber, owner } = fixture;
+    const send = (session: string) =>
+      fixture.call('POST', `/stt?workspace_id=${owner.workspaceId}`, {
+        as: null,
+        body: Buffer.from('one'),
+        headers: { authorization: `Bearer ${session}`, 'content-type': 'audio/wav', 'idempotency-key': key },
+      });
+    const { onTranscribe } = transcriber;
+    const begun = Promise.withResolvers<void>();
+    transcriber.onTranscribe = async (_request, { signal }) => {
+      begun.resolve();
+      await once(signal, 'abort');
+      throw signal.reason;
+    };
+    const session = await sessionOf(fixture, owner);
+    const interrupted = send(session);
+    await begun.promise;
+    await callWith(fixture, session, ['POST', '/auth/logout']);
+    expect((await interrupted).status).toBe(401);
+    transcriber.onTranscribe = onTranscribe;
+    expect((await send(await sessionOf(fixture, owner))).status).toBe(200);
   });
 });
 
