@@ -3,7 +3,7 @@ import { useSyncExternalStore } from 'react';
 import { agentPhone } from '../phone/agent-phone.ts';
 import { apiErrorOf, reach } from './api.ts';
 import { ApiError } from './api-error.ts';
-import { queryClient } from './query-client.ts';
+import { confirmSession, queryClient } from './query-client.ts';
 import { currentWorkspaceId, enterWorkspace, watchWorkspace } from './workspace.ts';
 
 export type Role = 'owner' | 'admin' | 'developer' | 'member' | 'viewer';
@@ -46,6 +46,10 @@ export const sessionQuery = queryOptions({
 /** The user of this page since it was loaded, also after the session has ended. */
 let userId: number | null = null;
 
+/** All tabs share the session's cookie, so each must notice when another one changes it. */
+const otherTabs = new BroadcastChannel('tandem.session');
+otherTabs.onmessage = confirmSession;
+
 /** Loads the page anew for another user, who must not see drafts, the conversation or the phone of the first one. */
 async function startAnew(): Promise<never> {
   agentPhone.stop();
@@ -87,10 +91,12 @@ export async function signIn(
   });
   if (!response.ok) throw apiErrorOf(response, await response.json().catch(() => null));
   queryClient.clear();
+  otherTabs.postMessage(null);
 }
 
 /** Load the page anew afterwards: it keeps showing the data of the user. @throws ApiError if the session continues */
 export async function signOut(): Promise<void> {
   const response = await reach('/auth/logout', { method: 'POST' });
   if (!response.ok && response.status !== 401) throw apiErrorOf(response, await response.json().catch(() => null));
+  otherTabs.postMessage(null);
 }

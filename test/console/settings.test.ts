@@ -368,6 +368,23 @@ describe.skipIf(!canBrowse)('the settings pages of the console', () => {
       await guest.context().close();
     });
 
+    it('follows the login and the logout of another tab', async () => {
+      const { email } = await console.api.get<{ email: string }>('/user');
+      const guest = await joinedAs(console, 'member');
+      const tab = await guest.context().newPage();
+      await open('/account', guest);
+      await guest.getByRole('button', { name: /^Account/ }).waitFor();
+      await open('/login', tab);
+      await tab.getByRole('textbox', { name: 'Email' }).fill(email);
+      await tab.locator('input[type=password]').fill(OWNER_PASSWORD);
+      await tab.getByRole('button', { name: 'Log in' }).click();
+      await guest.getByText(email).first().waitFor();
+      await tab.getByRole('button', { name: /^Account/ }).click();
+      await tab.getByRole('menuitem', { name: 'Log out' }).click();
+      await guest.getByRole('heading', { name: 'Log in to Tandem' }).waitFor();
+      await guest.context().close();
+    });
+
     it('shows no error while the login loads after the user has logged out', async () => {
       const guest = await joinedAs(console, 'member');
       await guest.addInitScript(KEEP_ALERT);
