@@ -81,6 +81,12 @@ describe('tandem speak', () => {
     expect([exitCode, stderr]).toEqual([1, `tandem: the answer of ${server.url} was broken off: try again.\n`]);
   });
 
+  it('rejects a file in a missing folder before it asks for speech, which costs money', async () => {
+    const nowhere = ['--url', 'http://127.0.0.1:9'];
+    const { exitCode, document } = await run('Hi', '--out', 'no/such/folder/a.wav', '--json', ...nowhere);
+    expect([exitCode, document.code]).toEqual([1, 'NOT_WRITTEN']);
+  });
+
   it('reads the text from standard input', async () => {
     const { exitCode, document } = await tandemProcess(['speak', '-', '--out', 'in.wav', '--json'], {
       ...options,
@@ -98,7 +104,6 @@ describe('tandem speak', () => {
     { argv: ['Hi', '--stability', '101'], code: 'VALIDATION_FAILED', exitCode: 1 },
     { argv: ['Hi', '--wpm', 'fast'], code: 'USAGE', exitCode: 2 },
     { argv: ['Hi', '--out', 'speech.flac'], code: 'USAGE', exitCode: 2 },
-    { argv: ['Hi', '--out', 'no/such/folder/a.wav'], code: 'NOT_WRITTEN', exitCode: 1 },
   ])('rejects $argv with $code', async ({ argv, code, exitCode }) => {
     const answer = await run(...argv, '--json');
     expect(answer.exitCode).toBe(exitCode);

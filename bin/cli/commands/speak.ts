@@ -1,5 +1,5 @@
-import { writeFile } from 'node:fs/promises';
-import { extname } from 'node:path';
+import { access, constants, writeFile } from 'node:fs/promises';
+import { dirname, extname } from 'node:path';
 import { wavHeader } from '../../../media/wav.ts';
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import { type Command, CommandError, defineAction, notWritten, UsageError } from '../command.ts';
@@ -36,6 +36,16 @@ const speak = defineAction({
       enhance: values.plain ? false : undefined,
       audio_config: { audio_encoding: encoding, sample_rate_hertz: numberOf('--rate', values.rate) ?? rateHz },
     };
+    const file = pathIn(host.cwd(), path);
+    const refuseToWrite = (cause: unknown) => {
+      throw notWritten(path, cause);
+    };
+    // The server charges before the speech can be written.
+    const present = await access(file).then(
+      () => file,
+      () => dirname(file),
+    );
+    await access(present, constants.W_OK).catch(refuseToWrite);
     const chunks: Buffer[] = [];
     let complete: Complete | null = null;
     for await (const line of openApi(host, values).lines<Line>('/tts-synthesize', body)) {
@@ -48,9 +58,7 @@ const speak = defineAction({
     const { duration_seconds, sample_rate_hertz, audio_encoding, voice_id, cost_usd } = complete;
     const audio = Buffer.concat(chunks);
     if (isWav) chunks.unshift(wavHeader({ channels: 1, sampleRateHz: sample_rate_hertz }, audio.byteLength));
-    await writeFile(pathIn(host.cwd(), path), Buffer.concat(chunks)).catch((cause: unknown) => {
-      throw notWritten(path, cause);
-    });
+    await writeFile(file, Buffer.concat(chunks)).catch(refuseToWrite);
     const words = wordsOf(complete);
     const lines = [
       `${path}: ${duration_seconds.toFixed(2)} s of speech at ${sample_rate_hertz} Hz, ${cost_usd} USD.`,
