@@ -68,10 +68,10 @@ describe('tandem transcribe', () => {
   it('--diarize prints speakers, --words prints each word with its times', async () => {
     const segments = [
       { id: 0, chunk_idx: 0, start: 0.5, end: 1, text: 'yes', speaker: 'speaker_1', language: 'en' },
-      { id: 1, chunk_idx: 0, start: 61.25, end: 62, text: 'no', speaker: 'speaker_2', language: 'en' },
+      { id: 1, chunk_idx: 0, start: 119.997, end: 121, text: 'no', speaker: 'speaker_2', language: 'en' },
     ];
     fixture.transcriber.onTranscribe = () => ({ transcript: { ...TRANSCRIPT, segments }, charge: null });
-    expect((await run(file, '--diarize')).stdout).toBe('0:00.50  speaker_1: yes\n1:01.25  speaker_2: no\n');
+    expect((await run(file, '--diarize')).stdout).toBe('0:00.50  speaker_1: yes\n2:00.00  speaker_2: no\n');
     const { stdout } = await run(file, '--words');
     expect(stdout).toMatch(/^go forward ten meters\n\nSTART +END +WORD +CONFIDENCE\n0:00\.10 +0:00\.30 +go +0\.90\n$/);
   });

@@ -61,7 +61,8 @@ function describe(transcript: PublicTranscript, { diarize, words }: { diarize?: 
 }
 
 function clock(seconds: number): string {
-  return `${Math.floor(seconds / 60)}:${(seconds % 60).toFixed(2).padStart(5, '0')}`;
+  const hundredths = Math.round(seconds * 100);
+  return `${Math.floor(hundredths / 6_000)}:${((hundredths % 6_000) / 100).toFixed(2).padStart(5, '0')}`;
 }
 
 /** A progress line for people on standard error. The transcript goes to standard output. */
