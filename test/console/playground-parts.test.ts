@@ -25,6 +25,10 @@ describe('the length of a text to speak', () => {
     expect(lengthOf({ ...raised, pitch: 0 })).toBe(3);
     expect(lengthOf({ ...raised, text: '' })).toBe(0);
   });
+
+  it('counts an emoji once, as the server does', () => {
+    expect(lengthOf({ ...form, text: '😀'.repeat(5), pitch: 0 })).toBe(5);
+  });
 });
 
 describe('the quotes of a shell', () => {

@@ -56,9 +56,9 @@ export function speechCommandOf(form: SpeechForm): HttpCommand {
   };
 }
 
-/** Characters of the request, with the markup that a pitch adds. */
+/** Characters of the request as the server counts them, with the markup that a pitch adds. */
 export function lengthOf(form: Pick<SpeechForm, 'mode' | 'text' | 'pitch'>): number {
-  return form.text === '' ? 0 : textOf(form).length;
+  return form.text === '' ? 0 : [...textOf(form)].length;
 }
 
 function textOf({ mode, text, pitch }: Pick<SpeechForm, 'mode' | 'text' | 'pitch'>): string {
