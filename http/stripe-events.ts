@@ -241,7 +241,7 @@ function paymentOf({ id, amount, description, fallback, ...parts }: PaymentParts
     status: parts.status,
     paymentType: parts.paymentType,
     ...moneyOf(amount, parts.currency),
-    description: (description ?? fallback).slice(0, 500),
+    description: [...(description ?? fallback)].slice(0, 500).join(''),
   };
   return { payment };
 }

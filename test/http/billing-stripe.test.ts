@@ -106,6 +106,13 @@ describe('POST /billing/stripe/webhook', () => {
     ]);
   });
 
+  it('cuts a long description between two characters', async () => {
+    const owner = await fixture.addWorkspace();
+    const intent = intentOf(owner.workspaceId, { amount: 2500, description: `${'x'.repeat(499)}🎉🎉` });
+    expect(await outcomeOf(eventOf('payment_intent.succeeded', intent))).toBe('credited');
+    expect((await paymentsOf(owner))[0].description).toBe(`${'x'.repeat(499)}🎉`);
+  });
+
   it('credits a paid invoice as a subscription, wherever Stripe puts its metadata', async () => {
     const owner = await fixture.addWorkspace();
     const metadata = { workspace_id: owner.workspaceId };
