@@ -1,8 +1,9 @@
 import { ApiError } from '../cli/api-client.ts';
 
 /**
- * Places one call after the other, for ever. A busy server refuses some.
- * @throws the error of a call, except a refusal with status 429 or 503
+ * Places one call after the other, for ever. The server refuses some: it is busy, or the user changed a setting in the
+ * console and may change it back.
+ * @throws the error of a call, except a refusal; a refusal of the API key
  */
 export async function keepCalling({
   oneCall,
@@ -18,7 +19,7 @@ export async function keepCalling({
     try {
       await oneCall();
     } catch (error) {
-      if (!(error instanceof ApiError && (error.status === 429 || error.status === 503))) throw error;
+      if (!(error instanceof ApiError) || error.status === null || error.status === 401) throw error;
       onRefusal(error);
     }
     await pause();

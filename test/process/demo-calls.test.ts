@@ -2,8 +2,8 @@ import { expect, it } from 'vitest';
 import { ApiError } from '../../bin/cli/api-client.ts';
 import { keepCalling } from '../../bin/demo/keep-calling.ts';
 
-it('places further calls after refusals of a busy server, until another error', async () => {
-  const results = [null, 429, null, 503, null, 402, null];
+it('places further calls after refusals, until the API key is refused', async () => {
+  const results = [null, 429, null, 503, null, 402, null, 401, null];
   const happened: string[] = [];
   const calling = keepCalling({
     async oneCall() {
@@ -16,8 +16,18 @@ it('places further calls after refusals of a busy server, until another error', 
     },
     onRefusal: ({ message }) => happened.push(message),
   });
-  await expect(calling).rejects.toThrow('refused with 402');
+  await expect(calling).rejects.toThrow('refused with 401');
   const [call, pause] = ['call', 'pause'];
   const refused = (status: number) => [call, `refused with ${status}`, pause];
-  expect(happened).toEqual([call, pause, ...refused(429), call, pause, ...refused(503), call, pause, call]);
+  const again = [call, pause];
+  expect(happened).toEqual([
+    ...again,
+    ...refused(429),
+    ...again,
+    ...refused(503),
+    ...again,
+    ...refused(402),
+    ...again,
+    call,
+  ]);
 });
