@@ -42,8 +42,8 @@ function objectOf(text: string): Record<string, unknown> {
 }
 
 /**
- * Places calls. A request without a response may have placed its call. A repeated identical request gets the same
- * idempotency key, so the server does not place the call twice.
+ * Places calls. A request that the server did not refuse may have placed its call, even if a proxy answers 504. A
+ * repeated identical request gets the same idempotency key, so the server does not place the call twice.
  */
 export function usePlacement(): (placement: Placement) => Promise<unknown> {
   const unanswered = useRef<{ body: string; key: string } | null>(null);
@@ -56,9 +56,13 @@ export function usePlacement(): (placement: Placement) => Promise<unknown> {
       unanswered.current = null;
       return answer;
     } catch (error) {
-      const isUnanswered = error instanceof ApiError && error.status === 0;
-      unanswered.current = isUnanswered ? { body, key } : null;
+      unanswered.current = isRefusal(error) ? null : { body, key };
       throw error;
     }
   };
+}
+
+function isRefusal(error: unknown): boolean {
+  if (!(error instanceof ApiError) || error.code === 'IDEMPOTENCY_IN_PROGRESS') return false;
+  return error.status >= 400 && error.status < 500;
 }

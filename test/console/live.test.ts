@@ -58,6 +58,24 @@ describe.skipIf(!canBrowse)('the live page of the console', () => {
     await page.getByText('No calls right now').waitFor();
   }
 
+  it('repeats a placement under its key until the server has refused or answered it', async () => {
+    const keys: (string | undefined)[] = [];
+    await page.route(/\/dialer\/click2call\?/, async (route) => {
+      keys.push(route.request().headers()['idempotency-key']);
+      const code = ['GATEWAY_TIMEOUT', 'IDEMPOTENCY_IN_PROGRESS', 'CALLER_ID_NOT_OWNED', 'NOT_FOUND'][keys.length - 1]!;
+      const json = { success: false, code, message: `answer ${keys.length}` };
+      await route.fulfill({ status: [504, 409, 403, 404][keys.length - 1]!, json });
+    });
+    await fillPlacement();
+    for (let answers = 1; answers <= 4; answers += 1) {
+      await page.getByRole('dialog').getByRole('button', { name: 'Call', exact: true }).click();
+      await page.getByText(`answer ${answers}`).waitFor();
+    }
+    await page.unroute(/\/dialer\/click2call\?/);
+    expect(keys).toEqual([keys[0], keys[0], keys[0], keys[3]]);
+    expect(keys[3]).not.toBe(keys[0]);
+  });
+
   it('says how to begin while there are no calls', async () => {
     await page.getByText('No calls right now').waitFor();
     await expectAccessible(page);
