@@ -1,4 +1,5 @@
 import type { Judgement } from '../../language/judge/evaluate.ts';
+import { TandemError } from '../../machines/errors.ts';
 import { inTransaction, type Sql, type SqlOrTx, type Tx } from '../../storage/database.ts';
 import {
   type Charge,
@@ -11,6 +12,7 @@ import {
 } from '../../storage/ledger.ts';
 import { lockAccounts, walletFrom } from '../../storage/ledger-entries.ts';
 import { costOf, priceBookOf } from '../../storage/price-book.ts';
+import { keepCalls } from '../../storage/queries/calls.ts';
 import {
   completeEvaluation,
   type EvaluationAttempt,
@@ -25,15 +27,18 @@ import { concludeJudgeBatchItem } from '../../storage/queries/judge-batches.ts';
 
 /**
  * Holds the maximum price and stores the evaluation, in one transaction. Null: it is completed or in progress.
- * @throws TandemError `INSUFFICIENT_CREDITS`
+ * @throws TandemError `INSUFFICIENT_CREDITS`, `CALL_NOT_FOUND`
  */
 export async function beginEvaluation(
   sql: Sql,
   { evaluation, tokens }: { evaluation: NewEvaluation; tokens: number },
 ): Promise<EvaluationAttempt | null> {
-  const { workspaceId, createdAt: at } = evaluation;
+  const { workspaceId, callId, createdAt: at } = evaluation;
   return await inTransaction(sql, async (tx) => {
     const { availableNano } = walletFrom(await lockAccounts(tx, workspaceId));
+    if (callId !== null && !(await keepCalls(tx, [callId])).has(callId)) {
+      throw new TandemError('CALL_NOT_FOUND', 'The call was deleted meanwhile.');
+    }
     const opened = await openEvaluation(tx, evaluation);
     if (opened === null) return null;
     const { amountNano } = costOf(await priceBookOf(tx, workspaceId), { service: 'llm', count: tokens });

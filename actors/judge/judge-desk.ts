@@ -11,7 +11,7 @@ export interface JudgeDesk {
    * Judges a candidate and charges for the tokens, both or neither. Abort the signal to cancel; then nothing is owed.
    * @throws TandemError `LLM_NOT_CONFIGURED`, `MODEL_NOT_FOUND`, `INSUFFICIENT_CREDITS`, `JUDGE_ANSWER_INVALID`,
    * `CONTEXT_LENGTH_EXCEEDED`, `LLM_UNAVAILABLE`, `LLM_RATE_LIMITED`, `LLM_TIMEOUT`, `LLM_REQUEST_REFUSED`,
-   * `SHUTTING_DOWN`; the signal's reason
+   * `CALL_NOT_FOUND`, `SHUTTING_DOWN`; the signal's reason
    */
   evaluate(request: EvaluateRequest, signal: AbortSignal): Promise<JudgedCandidate>;
   /**

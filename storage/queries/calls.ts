@@ -1,5 +1,5 @@
 import type { LegId } from '../../machines/events.ts';
-import { inTransaction, type SqlOrTx } from '../database.ts';
+import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import {
   appendEvents,
   type CallEventRow,
@@ -30,6 +30,13 @@ export { type SettleCallInput, type SettleCallResult, settleCall } from './call-
 export async function getCallById(sql: SqlOrTx, callId: string): Promise<CallRow | null> {
   const [row] = await sql<CallRow[]>`select * from calls where call_id = ${callId}`;
   return row ?? null;
+}
+
+/** Returns those calls that are not erased, and keeps them from being erased until the transaction ends. */
+export async function keepCalls(tx: Tx, callIds: readonly string[]): Promise<Set<string>> {
+  const rows = await tx<{ callId: string }[]>`
+    select call_id from calls where call_id = any(${[...callIds]}) order by call_id for key share`;
+  return new Set(rows.map(({ callId }) => callId));
 }
 
 /**

@@ -1,5 +1,6 @@
 import { inTransaction, type SqlOrTx } from '../database.ts';
 import { callIsFinal } from './call-row.ts';
+import { keepCalls } from './calls.ts';
 import { boundedLeaseEnd, notLater } from './due-times.ts';
 import { isUuid } from './identifiers.ts';
 import { exactJson } from './json-columns.ts';
@@ -57,10 +58,15 @@ export type NewJudgeBatch = Pick<
   now: Date;
 };
 
-/** Creates a pending batch for the first free worker. */
+/** Creates a pending batch for the first free worker. Leaves out calls that were erased meanwhile. */
 export async function createJudgeBatch(sql: SqlOrTx, input: NewJudgeBatch): Promise<JudgeBatchRow> {
-  const { calls, questions, filter, now, ...fields } = input;
+  const { calls: given, questions, filter, now, ...fields } = input;
   return await inTransaction(sql, async (tx) => {
+    const kept = await keepCalls(
+      tx,
+      given.map(({ callId }) => callId),
+    );
+    const calls = given.filter(({ callId }) => kept.has(callId));
     const documents = { questions: exactJson(tx, questions), filter: exactJson(tx, filter) };
     const times = { createdAt: now, updatedAt: now };
     const row = { ...fields, ...documents, ...times, status: 'pending', total: calls.length };

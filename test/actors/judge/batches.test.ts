@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -17,6 +17,7 @@ import { walletOf } from '../../../storage/ledger.ts';
 import { createApiKey, revokeApiKey } from '../../../storage/queries/api-keys.ts';
 import {
   answersOfJudgeBatch,
+  createJudgeBatch,
   findJudgeBatch,
   type JudgeBatchItem,
   progressOfJudgeBatches,
@@ -127,6 +128,22 @@ describe('judge batch', () => {
     await batches.sweep();
     expect(models.requests).toHaveLength(6);
     await requireSoundBooks(database.sql, caller.workspaceId);
+  });
+
+  it('leaves out a call that was erased after the batch had found it', async () => {
+    const [call] = await seedTalks(database.sql, caller, ['one']);
+    const { callId } = call!;
+    const { workspaceId, userId } = caller;
+    const { id, total } = await createJudgeBatch(database.sql, {
+      ...{ id: randomUUID(), workspaceId, userId, apiKeyId: null, model: null, samples: 1, filter: {}, now: NOW },
+      ...{ rubricId: RUBRIC_ID, rubricName: 'Support', questions: QUESTIONS },
+      calls: [callId, 'call_erased'].map((each) => ({ callId: each, evaluationId: randomUUID() })),
+    });
+    expect(total).toBe(1);
+    const { batches } = batchesOf();
+    await batches.sweep();
+    expect(await batchOf(id)).toMatchObject({ status: 'completed' });
+    expect(await itemsOf(id)).toMatchObject([{ callId, status: 'judged' }]);
   });
 
   it('completes at once without calls', async () => {

@@ -127,6 +127,15 @@ describe('evaluation', () => {
     expect(await wallet()).toEqual({ balanceNano: 1_000n, heldNano: 0n });
   });
 
+  it('fails before any request when its call was erased meanwhile', async () => {
+    const { judging } = judgingOf();
+    await expect(judging.judge(task({ callId: 'call_erased' }), listening())).rejects.toMatchObject({
+      code: 'CALL_NOT_FOUND',
+    });
+    expect([models.requests, await rows()]).toEqual([[], []]);
+    expect(await wallet()).toEqual({ balanceNano: USD, heldNano: 0n });
+  });
+
   it('costs nothing when tokens are free', async () => {
     caller = await seedJudge(database.sql, { balanceNano: 0n });
     await setPrice(database.sql, { scope: { workspaceId: caller.workspaceId }, item: 'llm', value: 0n, now: NOW });
