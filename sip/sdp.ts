@@ -265,11 +265,14 @@ function parseSession(sdp: string): SessionDescription {
 
 function tryToParse(sdp: string): SessionDescription {
   try {
-    return parse(sdp);
+    return parse(sdp.replace(NUMBER_OF_PORTS, '$1'));
   } catch (cause) {
     throw new SipError('sdp.unreadable', 'the SDP could not be read', { cause });
   }
 }
+
+/** `m=audio 5004/1` (RFC 8866 §5.14), which `sdp-transform` cannot read. We send to the first port. */
+const NUMBER_OF_PORTS = /^(m=\S+ \d+)\/\d+(?= )/gm;
 
 function readAudio(sdp: string, session: SessionDescription, local: Reader) {
   const { audio, audioIndex, keys } = chooseAudio(session, cryptoValuesOf(sdp), local);

@@ -143,6 +143,12 @@ describe('SDP answer', () => {
     expect(media.host).toBe('203.0.113.5');
   });
 
+  test('reads a port with a number of ports', () => {
+    const media = readRemoteMedia(sdp(CONNECTION, 'm=audio 5004/1 RTP/AVP 0 101'), LOCAL);
+    expect(media).toMatchObject({ rtpPort: 5004, rtcpPort: 5005, codec: 'PCMU' });
+    expect(codeOf(() => readRemoteMedia(sdp(CONNECTION, 'm=audio 5004/x RTP/AVP 0'), LOCAL))).toBe('sdp.no_audio');
+  });
+
   test('takes the RTCP port from a=rtcp, otherwise one above RTP', () => {
     expect(readRemoteMedia(sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0', 'a=rtcp:6001'), LOCAL).rtcpPort).toBe(6001);
     expect(readRemoteMedia(sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0'), LOCAL).rtcpPort).toBe(5005);
@@ -349,5 +355,10 @@ describe('answering an SDP offer', () => {
     );
     const streams = answer.split('\r\n').filter((each) => each.startsWith('m='));
     expect(streams).toEqual(['m=video 0 RTP/AVP 96', 'm=audio 40000 RTP/AVP 0', 'm=image 0 udptl t38']);
+  });
+
+  test('keeps the type and payload types of a rejected stream with a number of ports', () => {
+    const answer = buildAnswer(LOCAL, offerOf('m=audio 5004/1 RTP/AVP 0', 'm=video 6000/2 RTP/AVP 96'));
+    expect(answer.match(/^m=.*$/gm)).toEqual(['m=audio 40000 RTP/AVP 0', 'm=video 0 RTP/AVP 96']);
   });
 });
