@@ -12,7 +12,7 @@ import { LATE, type Timers, within } from '../runtime/waiting.ts';
 import { CallPlaybacks } from './call-playbacks.ts';
 import type { CallQualityLog, QualityWatch } from './call-quality.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
-import { CALL_PARTIES, RECORDING_CHANNELS, routingOf, talkRouting } from './call-routing.ts';
+import { CALL_PARTIES, listenersOf, RECORDING_CHANNELS, routingOf, talkRouting } from './call-routing.ts';
 import { SpeechUnavailableError } from './call-speech.ts';
 import type { Logger } from './logger.ts';
 import { growingFile, sealedName } from './recordings/recording-names.ts';
@@ -171,6 +171,15 @@ export function mediaPort({
       return end === 'played' ? null : 'INTERNAL';
     }
 
+    /** Do not await it. A party that has us on hold, or gets too many presses, misses this one. */
+    function passOn(media: MediaSession, { leg, digit, durationMs, talk }: PressCommand): void {
+      for (const listener of listenersOf(leg, talk)) {
+        press(media, { type: 'dtmf', leg: listener, digits: digit, durationMs: heldFor(durationMs) }).catch((error) => {
+          logger.warn({ callId, err: error }, 'key press could not be passed on');
+        });
+      }
+    }
+
     async function play(media: MediaSession, control: Extract<TalkControl, { type: 'play' }>) {
       // Otherwise one sound would end the other.
       await beeping;
@@ -251,6 +260,8 @@ export function mediaPort({
           return await session.detectMachine('customer');
         case 'control':
           return void carryOut(session, command);
+        case 'press':
+          return passOn(session, command);
         case 'finish':
           currentSpeech = null;
           return send({ type: 'media.finished', report: await finish(session) });
@@ -285,6 +296,12 @@ const MOST_WAITING_PRESSES = 8;
 /** Longest that a request waits for those before it: the most digits that the API takes, at the longest. */
 export const PRESSES_AHEAD_MS = (MOST_WAITING_PRESSES - 1) * pressesMs('0'.repeat(64), 2_000);
 
+/** Long enough for any detector. A key held longer would silence the leg for as long. */
+function heldFor(durationMs: number): number {
+  return Math.min(Math.max(durationMs, 80), 1_000);
+}
+
+type PressCommand = Extract<MediaCommand, { type: 'press' }>;
 type ControlCommand = Extract<MediaCommand, { type: 'control' }>;
 
 export interface MediaPortOptions {

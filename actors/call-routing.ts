@@ -1,7 +1,7 @@
 import { isHeld, OPEN_TALK, type Talk } from '../machines/call-control.ts';
 import type { MediaCommand } from '../machines/call-events.ts';
 import type { LegId, LegName } from '../machines/events.ts';
-import type { AudioSource, LoopedSound, Routing } from '../media/media-plane.ts';
+import type { AudioSource, LoopedSound, PartyId, Routing } from '../media/media-plane.ts';
 
 /** Parties of a click-to-call, by their names in the media plane. */
 export const CALL_PARTIES = ['agent', 'customer'] as const;
@@ -42,6 +42,14 @@ export function talkRouting(talk: Talk): Routing {
     // Transcripts contain only what all parties hear.
     tapMuted: Object.keys(talk.guests).filter((leg) => talk.guests[leg] !== null && talk.guests[leg] !== 'barge'),
   };
+}
+
+/** The parties that hear a leg. */
+export function listenersOf(leg: LegId, talk: Talk): PartyId[] {
+  const { receives } = talkRouting(talk);
+  const hears = (sources: Routing['receives'][string] = []) =>
+    typeof sources !== 'string' && sources.some(({ party }) => party === leg);
+  return Object.keys(receives).filter((listener) => hears(receives[listener]));
 }
 
 /**

@@ -125,6 +125,8 @@ export type MediaCommand =
   | { type: 'stop-saying' }
   /** Executes the control. Answered by a `ControlReport`. `talk` is the state after it. */
   | { type: 'control'; controlId: string; control: TalkControl; talk: Talk }
+  /** Sends a key press of the leg to the parties that hear it. */
+  | { type: 'press'; leg: LegId; digit: string; durationMs: number; talk: Talk }
   /** Closes the recording, takes the last measurements and closes the session. Answered by `media.finished`. */
   | { type: 'finish' };
 

@@ -61,7 +61,7 @@ import {
   type RemoteMedia,
   type Transfer,
 } from './events.ts';
-import { isRepeatedPress, type KeyPress, withPress } from './key-presses.ts';
+import { isRepeatedPress, isSilentPress, type KeyPress, withPress } from './key-presses.ts';
 import { type LegEnding, type LegInput, legMachine } from './leg.machine.ts';
 import { notProvided } from './not-provided.ts';
 
@@ -501,6 +501,11 @@ export const callSetup = setup({
       playbacks: without(context.playbacks, playbackId),
     })),
     notePress: assign(({ context }, event: KeyPress) => ({ keyPresses: withPress(context.keyPresses, event) })),
+    passPressOn: enqueueActions(({ enqueue, context: { keyPresses, talk } }, press: KeyPress) => {
+      if (!isSilentPress(keyPresses, press)) return;
+      const { leg, digit, durationMs } = press;
+      enqueue.sendTo('media', { type: 'press', leg, digit, durationMs, talk });
+    }),
     countDigit: assign(({ context }) => ({ digitsReceived: context.digitsReceived + 1 })),
     markTranscriptEnded: assign({ isTranscribing: false }),
     sendToTranscript: sendTo('transcript', (_, command: TranscriptCommand) => command),

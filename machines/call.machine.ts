@@ -531,6 +531,7 @@ export const callMachine = callSetup.createMachine({
                     guard: 'mayTellDigit',
                     actions: [
                       'countDigit',
+                      { type: 'passPressOn', params: ({ event }) => event },
                       { type: 'notePress', params: ({ event }) => event },
                       {
                         type: 'emitMove',
@@ -542,6 +543,7 @@ export const callMachine = callSetup.createMachine({
                       },
                     ],
                   },
+                  { actions: { type: 'passPressOn', params: ({ event }) => event } },
                 ],
                 'control.requested': [
                   {

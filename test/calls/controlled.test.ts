@@ -24,6 +24,8 @@ async function talk(request: Record<string, unknown> = {}) {
   return { ...phones, callId, control };
 }
 
+const withoutEvents = (sdp: string) => sdp.replace(/(m=audio .*) 101/, '$1').replace(/a=(rtpmap|fmtp):101 .*\r\n/g, '');
+
 const named = (events: readonly CallEvent[], prefix: string) => events.filter(({ event }) => event.startsWith(prefix));
 
 describe('control of a live call', () => {
@@ -47,8 +49,6 @@ describe('control of a live call', () => {
 
   it('receives tones and INFO from phones without telephone events, each once', async () => {
     const { promise: talking, resolve: startPressing } = Promise.withResolvers<void>();
-    const withoutEvents = (sdp: string) =>
-      sdp.replace(/(m=audio .*) 101/, '$1').replace(/a=(rtpmap|fmtp):101 .*\r\n/g, '');
     const samples = dtmfTones('19#', 100);
     const { customer, agent } = await platform.parties({
       customer: { alterSdp: withoutEvents, audio: { kind: 'samples', samples, after: () => talking } },
@@ -71,6 +71,32 @@ describe('control of a live call', () => {
       'customer 9',
       'customer #',
       'agent 7',
+    ]);
+  });
+
+  it('passes on keys by INFO, except to a party that does not hear the leg', async () => {
+    const { customer, agent } = await platform.parties({ agent: { alterSdp: withoutEvents } });
+    const { call_id: callId } = await platform.place();
+    await platform.until(callId, 'call.bridged');
+    const press = (key: string) =>
+      agent.call.send('INFO', [['Content-Type', 'application/dtmf-relay']], `Signal=${key}\r\nDuration=100\r\n`);
+    await press('4');
+    await press('2');
+    await customer.untilReceived(({ digits }) => digits === '42');
+    const mute = (path: string) => platform.ask('POST', `/dialer/click2call/${callId}/${path}`, { leg: 'agent' });
+    expect((await mute('mute')).status).toBe(200);
+    await press('9');
+    await platform.until(callId, 'dtmf.received', ({ data }) => data?.digit === '9');
+    expect((await mute('unmute')).status).toBe(200);
+    await press('*');
+    await customer.untilReceived(({ digits }) => digits === '42*');
+    agent.hangup();
+    const events = await platform.ended(callId);
+    expect(named(events, 'dtmf.').map(({ leg, data }) => `${leg} ${data?.digit}`)).toEqual([
+      'agent 4',
+      'agent 2',
+      'agent 9',
+      'agent *',
     ]);
   });
 

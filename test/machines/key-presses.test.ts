@@ -1,20 +1,35 @@
 import { describe, expect, it } from 'vitest';
-import { isRepeatedPress, type KeyPress, type KeyPresses, withPress } from '../../machines/key-presses.ts';
+import {
+  isRepeatedPress,
+  isSilentPress,
+  type KeyPress,
+  type KeyPresses,
+  withPress,
+} from '../../machines/key-presses.ts';
 
 type Means = 'tone' | 'info' | 'event';
 
 /** Reported digits for presses such as `tone 5`. */
 function reported(...presses: readonly `${Means} ${string}`[]): string {
+  return digitsOf(presses).reported;
+}
+
+/** Digits for presses such as `tone 5`, and those that other parties get only from us. */
+function digitsOf(presses: readonly `${Means} ${string}`[]) {
   let known: KeyPresses = {};
   let digits = '';
+  let silent = '';
   for (const each of presses) {
     const [by, digit] = each.split(' ') as [Means, string];
     const press: KeyPress = { type: 'dtmf.pressed', leg: 'agent', digit, durationMs: 100 };
     if (by !== 'event') press.by = by;
-    if (!isRepeatedPress(known, press)) digits += digit;
+    if (!isRepeatedPress(known, press)) {
+      digits += digit;
+      if (isSilentPress(known, press)) silent += digit;
+    }
     known = withPress(known, press);
   }
-  return digits;
+  return { reported: digits, silent };
 }
 
 describe('key presses of a leg', () => {
@@ -35,6 +50,16 @@ describe('key presses of a leg', () => {
 
   it('count telephone events after any earlier press', () => {
     expect(reported('info 5', 'tone 5', 'event 5', 'event 5')).toBe('555');
+  });
+
+  it('stay silent by INFO, unless the phone sends tones, too', () => {
+    expect(digitsOf(['info 5', 'info 6', 'event 7']).silent).toBe('56');
+    expect(digitsOf(['tone 5', 'info 5', 'tone 6', 'info 6']).silent).toBe('');
+    expect(digitsOf(['info 5', 'tone 5', 'info 6', 'tone 6']).silent).toBe('5');
+  });
+
+  it('stay silent by INFO after speech that imitates a tone', () => {
+    expect(digitsOf(['tone D', 'info 5', 'tone 3', 'info 6']).silent).toBe('56');
   });
 
   it('count separately for each leg', () => {
