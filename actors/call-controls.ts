@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { ActorRefFrom } from 'xstate';
 import type { callMachine } from '../machines/call.machine.ts';
-import { type CallControl, type ControlRefusal, isTalking } from '../machines/call-control.ts';
+import { type CallControl, type ControlRefusal, isTalking, type Talk } from '../machines/call-control.ts';
 import { MOST_GUESTS } from '../machines/call-setup.ts';
+import { principalsOf } from '../machines/call-transfer.ts';
 import { TandemError } from '../machines/errors.ts';
-import type { LegId } from '../machines/events.ts';
+import { isLegName, type LegId } from '../machines/events.ts';
 import type { CallJournal } from './call-journal.ts';
 
 /** Requests to control one call. Each resolves once its outcome is stored. */
@@ -33,8 +34,9 @@ export function openCallControls({ actor, journal }: CallControlsOptions): CallC
     settle?.(refusal);
   });
   return {
-    async request(control) {
+    async request(requested) {
       const controlId = randomUUID();
+      const control = inPlace(requested, actor.getSnapshot().context.talk);
       const { promise, resolve } = Promise.withResolvers<ControlRefusal | null>();
       waiting.set(controlId, resolve);
       if (actor.getSnapshot().status === 'active') actor.send({ type: 'control.requested', controlId, control });
@@ -47,13 +49,37 @@ export function openCallControls({ actor, journal }: CallControlsOptions): CallC
     requireTalk(legs) {
       const snapshot = actor.getSnapshot();
       if (!snapshot.matches({ active: { live: 'bridged' } })) throw errorOf('CALL_NOT_LIVE');
-      if (!legs.every((leg) => isTalking(snapshot.context.talk, leg))) throw errorOf('LEG_NOT_FOUND');
+      const { talk } = snapshot.context;
+      if (!legs.every((leg) => isTalking(talk, legInPlace(leg, talk)))) throw errorOf('LEG_NOT_FOUND');
     },
     end() {
       for (const settle of waiting.values()) settle('CALL_NOT_LIVE');
       waiting.clear();
     },
   };
+}
+
+/**
+ * A role names the leg in that place, even if a transfer has completed since the request. A transfer keeps its leg,
+ * because the phone that requested it may have left.
+ */
+function inPlace(control: CallControl, talk: Talk): CallControl {
+  switch (control.type) {
+    case 'mute':
+    case 'unmute':
+    case 'hold':
+    case 'resume':
+    case 'dtmf':
+      return { ...control, leg: legInPlace(control.leg, talk) };
+    case 'play':
+      return { ...control, legs: control.legs.map((leg) => legInPlace(leg, talk)) };
+    default:
+      return control;
+  }
+}
+
+function legInPlace(leg: LegId, talk: Talk): LegId {
+  return isLegName(leg) ? principalsOf(talk)[leg] : leg;
 }
 
 function errorOf(refusal: ControlRefusal): TandemError {
