@@ -54,8 +54,11 @@ export interface Dialog {
   peerTakesUpdate: boolean;
   /** RSeq of the last reliable provisional response to our INVITE; 0 before. */
   reliableSequence: number;
-  /** Source or destination of its INVITE. Over TLS, requests to a bare address use it. */
-  readonly flow: Remote;
+  /**
+   * Source or destination of its INVITE, with the connection of the peer's last request. Over TLS, requests to a bare
+   * address use it.
+   */
+  flow: Remote;
 }
 
 /** For the Reason header (RFC 3326). */
@@ -144,6 +147,12 @@ export function keepDescription(dialog: Dialog, ours: SipMessage): void {
 /** Stores the SDP of the peer's accepted request or response. */
 export function keepPeerDescription(dialog: Dialog, theirs: SipMessage): void {
   if (hasDescription(theirs)) dialog.peerDescription = theirs.body.toString('latin1').replace(/^o=.*$/m, '');
+}
+
+/** A peer behind NAT that has reconnected is reachable only over its new connection. */
+export function keepConnection(dialog: Dialog, { transport, host, connectionId }: Remote): void {
+  const { flow } = dialog;
+  if (transport === flow.transport && host === flow.host) dialog.flow = { ...flow, connectionId };
 }
 
 function hasDescription(message: SipMessage): boolean {

@@ -19,6 +19,7 @@ import {
   type Dialog,
   type EndDialog,
   keepAllowed,
+  keepConnection,
   keepDescription,
   keepPeerDescription,
   routeSetOf,
@@ -82,6 +83,7 @@ export class UserAgentServer {
     invite.server.acknowledged();
     dialog.incomingInvite = null;
     keepPeerDescription(dialog, request);
+    keepConnection(dialog, source);
     this.#answered.delete(invite.id);
     dialog.application.deliverRequest({ request, source, transactionId: invite.id, dialogId: dialog.id });
   }
@@ -166,6 +168,7 @@ export class UserAgentServer {
       return;
     }
     dialog.remoteSequence = sequence;
+    keepConnection(dialog, incoming.source);
     if (request.method === 'INVITE') {
       const busy = refusalOfReinvite(dialog);
       if (busy) {

@@ -27,6 +27,8 @@ export class CoreBench {
   readonly core: SipCore;
   readonly sent: SipMessage[] = [];
   readonly destinations: string[] = [];
+  /** Connection of each sent message. */
+  readonly connections: (number | null)[] = [];
   readonly delivered: { message: SipMessage; transactionId: string; dialogId: string | null }[] = [];
   readonly application: Application;
   isOpen = true;
@@ -47,15 +49,16 @@ export class CoreBench {
     };
     this.core = new SipCore({
       network: {
-        send: (bytes, { host }) => {
+        send: (bytes, { host, connectionId }) => {
           this.sent.push(parseMessage(bytes));
           this.destinations.push(host);
+          this.connections.push(connectionId);
           return null;
         },
         distrust: () => {},
       },
       local: { host: '192.0.2.1', port: 5060, tlsPort: null },
-      transports: ['udp'],
+      transports: ['udp', 'tcp'],
       timers: sipTimers(),
       resolve: createResolver('127.0.0.1'),
       route: (method) => (this.isOpen && (methods?.has(method) ?? true) ? this.application : null),
@@ -134,7 +137,17 @@ export class CoreBench {
       sequence = 1,
       to = '<sip:tandem@192.0.2.1>',
       headers = [],
-    }: { body?: string; callId?: string; sequence?: number; to?: string; headers?: Headers } = {},
+      contact = 'sip:stranger@192.0.2.9',
+      from = {},
+    }: {
+      body?: string;
+      callId?: string;
+      sequence?: number;
+      to?: string;
+      headers?: Headers;
+      contact?: string;
+      from?: Partial<Remote>;
+    } = {},
   ): void {
     const request = createRequest({
       method,
@@ -145,12 +158,12 @@ export class CoreBench {
         ['To', to],
         ['Call-ID', callId],
         ['CSeq', `${sequence} ${method}`],
-        ['Contact', '<sip:stranger@192.0.2.9>'],
+        ['Contact', `<${contact}>`],
         ...headers,
       ],
       body,
     });
-    this.core.onMessage(request, { ...PEER, host: '192.0.2.9' });
+    this.core.onMessage(request, { ...PEER, host: '192.0.2.9', ...from });
   }
 
   requests(method: string): SipRequest[] {

@@ -36,6 +36,32 @@ describe('requests in a dialog with a public peer', () => {
   });
 });
 
+describe('requests in a dialog with a caller behind NAT', () => {
+  const contact = 'sip:caller@10.0.0.9:5070;transport=tcp';
+  const over = (connectionId: number, host = '8.8.8.8') => ({
+    contact,
+    callId: 'call',
+    from: { transport: 'tcp', host, port: 40_000 + connectionId, connectionId } as const,
+  });
+
+  it.each([
+    ['go over its new connection after it has reconnected', over(2), 2],
+    ['stay on its connection after a request from another host', over(2, '9.9.9.9'), 1],
+  ])('%s', (_title, later, connectionId) => {
+    const bench = new CoreBench();
+    bench.fromStranger('INVITE', 'first', over(1));
+    bench.respond(bench.transactionOf('INVITE'), 200);
+    const answer = bench.responses(200, 'INVITE')[0]!;
+    const to = header(answer, 'to')!;
+    bench.fromStranger('ACK', 'first-ack', { ...over(1), to });
+    bench.fromStranger('UPDATE', 'later', { ...later, to, sequence: 2 });
+    bench.respond(bench.transactionOf('UPDATE'), 200);
+    bench.inDialog('call;from-tag=call', 'BYE');
+    expect(bench.requests('BYE')).toHaveLength(1);
+    expect([bench.destinations.at(-1), bench.connections.at(-1)]).toEqual(['8.8.8.8', connectionId]);
+  });
+});
+
 describe('endless forking', () => {
   it('creates a bounded number of dialogs and BYE requests', () => {
     const bench = new CoreBench();
