@@ -274,12 +274,31 @@ function tryToParse(sdp: string): SessionDescription {
 /** `m=audio 5004/1` (RFC 8866 §5.14), which `sdp-transform` cannot read. We send to the first port. */
 const NUMBER_OF_PORTS = /^(m=\S+ \d+)\/\d+(?= )/gm;
 
+/** Reads the first usable audio stream. @throws SipError of the first stream if none is usable. */
 function readAudio(sdp: string, session: SessionDescription, local: Reader) {
-  const { audio, audioIndex, keys } = chooseAudio(session, cryptoValuesOf(sdp), local);
+  const streams = audioStreams(session, cryptoValuesOf(sdp), local);
+  let firstError: unknown;
+  for (const { audio, audioIndex, keys } of streams) {
+    try {
+      return { media: readStream(audio, { session, keys, local }), audioIndex, keys };
+    } catch (error) {
+      firstError ??= error;
+    }
+  }
+  throw firstError;
+}
+
+interface StreamContext {
+  session: SessionDescription;
+  keys: ReadKeys | null;
+  local: Reader;
+}
+
+function readStream(audio: MediaDescription, { session, keys, local }: StreamContext): RemoteMedia {
   const host = readHost(audio.connection?.ip ?? session.connection?.ip, local);
   const rtpPort = audio.port!;
   const codec = readCodec(audio, local.codecs);
-  const media: RemoteMedia = {
+  return {
     host,
     rtpPort,
     rtcpPort: readRtcpPort(audio, rtpPort),
@@ -290,28 +309,36 @@ function readAudio(sdp: string, session: SessionDescription, local: Reader) {
     direction: readDirection(audio.direction ?? session.direction, host),
     ...(keys !== null && { srtp: keys.keys }),
   };
-  return { media, audioIndex, keys };
 }
 
-/** The first audio stream with usable keys; else the first plain one, if allowed. */
-function chooseAudio(
+interface AudioStream {
+  audio: MediaDescription;
+  audioIndex: number;
+  keys: ReadKeys | null;
+}
+
+/** The audio streams with usable keys, then the plain ones, if allowed. At least one. */
+function audioStreams(
   session: SessionDescription,
   cryptoValues: readonly (readonly string[])[],
   { encryption = 'none', readKeys = () => null }: Reader,
-): { audio: MediaDescription; audioIndex: number; keys: ReadKeys | null } {
-  const streams = [...session.media.entries()].filter(([, media]) => isAudio(media));
-  if (encryption !== 'none') {
-    for (const [audioIndex, audio] of streams) {
-      const keys = readKeys(cryptoValues[audioIndex] ?? []);
-      if (keys !== null) return { audio, audioIndex, keys };
-    }
-    if (encryption === 'required' && streams.length > 0) {
-      throw new SipError('sdp.not_encrypted', 'the SDP has no audio stream with a usable a=crypto');
-    }
+): AudioStream[] {
+  const streams = session.media.flatMap((audio, audioIndex) => (isAudio(audio) ? [{ audio, audioIndex }] : []));
+  const encrypted = streams.flatMap(({ audio, audioIndex }) => {
+    const keys = encryption === 'none' ? null : readKeys(cryptoValues[audioIndex] ?? []);
+    return keys === null ? [] : [{ audio, audioIndex, keys }];
+  });
+  if (encryption === 'required') {
+    if (encrypted.length > 0 || streams.length === 0) return requireAudio(encrypted);
+    throw new SipError('sdp.not_encrypted', 'the SDP has no audio stream with a usable a=crypto');
   }
-  const plain = streams.find(([, media]) => PLAIN_PROFILES.has(media.protocol!));
-  if (plain === undefined) throw new SipError('sdp.no_audio', 'the SDP has no audio stream over RTP/AVP');
-  return { audio: plain[1], audioIndex: plain[0], keys: null };
+  const plain = streams.filter(({ audio }) => PLAIN_PROFILES.has(audio.protocol!));
+  return requireAudio([...encrypted, ...plain.map((each) => ({ ...each, keys: null }))]);
+}
+
+function requireAudio(streams: AudioStream[]): AudioStream[] {
+  if (streams.length > 0) return streams;
+  throw new SipError('sdp.no_audio', 'the SDP has no audio stream over RTP/AVP');
 }
 
 const PLAIN_PROFILES: ReadonlySet<string> = new Set(['RTP/AVP', 'RTP/AVPF']);

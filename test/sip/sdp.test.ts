@@ -199,6 +199,23 @@ describe('SDP answer', () => {
   });
 
   test.each([
+    ['codec', 'm=audio 7000 RTP/AVP 18'],
+    ['address family (RFC 4091)', 'm=audio 7000 RTP/AVP 0\r\nc=IN IP6 2001:db8::1'],
+  ])('skips an audio stream with an unusable %s if another one is usable', (_what, unusable) => {
+    const offer = readOffer(sdp(CONNECTION, unusable, 'm=audio 5004 RTP/AVP 8'), LOCAL);
+    expect(offer.media).toMatchObject({ rtpPort: 5004, codec: 'PCMA' });
+    expect(buildAnswer(LOCAL, offer).match(/^m=.*$/gm)).toEqual([
+      expect.stringMatching(/^m=audio 0 RTP\/AVP /),
+      'm=audio 40000 RTP/AVP 8',
+    ]);
+  });
+
+  test('reports the first audio stream if none is usable', () => {
+    const text = sdp(CONNECTION, 'm=audio 7000 RTP/AVP 18', 'm=audio 5004 RTP/AVP 0', 'c=IN IP4 224.2.1.1');
+    expect(codeOf(() => readRemoteMedia(text, LOCAL))).toBe('sdp.no_common_codec');
+  });
+
+  test.each([
     ['no SDP at all', '', 'sdp.unreadable'],
     ['another format', '{"v":0}', 'sdp.unreadable'],
     ['megabytes', sdp(CONNECTION, `a=x:${'y'.repeat(100_000)}`), 'sdp.unreadable'],
