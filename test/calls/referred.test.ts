@@ -77,6 +77,17 @@ describe('REFER of the agent', () => {
     await platform.ended(callId);
   });
 
+  it('with Replaces of another call of the platform fails with 501 and keeps the call', async () => {
+    const { agent, customer, third, callId } = await talk();
+    const replaced = `Replaces=${encodeURIComponent(`${customer.call.callId};to-tag=t1;from-tag=f1`)}`;
+    expect(await refer(agent.call, `<sip:${TARGET}@carrier.example?${replaced}>`)).toBe(501);
+    expect(third.counts.invites).toBe(0);
+    agent.hangup();
+    const events = await platform.ended(callId);
+    expect(events.at(-1)).toMatchObject({ event: 'call.completed', hangup_cause: 'NORMAL_CLEARING' });
+    expect(events.map(({ event }) => event)).not.toContain('transfer.started');
+  });
+
   it('succeeds when the phone hangs up right after the 202', async () => {
     const { agent, customer, third, callId } = await talk({ answer: 'manual' });
     expect(await refer(agent.call, `<tel:+91-98333-33333>`)).toBe(202);
