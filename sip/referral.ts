@@ -27,9 +27,9 @@ export function readReferTo(request: Pick<SrfReceivedRequest, 'get'>): ReferTarg
     const method = params.get('method') ?? 'INVITE';
     if (method.toUpperCase() !== 'INVITE') return { refusal: 501 };
     if (headers === null) return { user, replaces: null };
-    const [, written] = /^replaces=([^&]*)(?:&require=replaces)?$/i.exec(headers) ?? [];
-    if (written === undefined) return { refusal: 501 };
-    const replaces = decodeURIComponent(written);
+    const [first = '', ...others] = headers.split('&').filter((each) => !/^require=replaces$/i.test(each));
+    if (others.length > 0 || !/^replaces=/i.test(first)) return { refusal: 501 };
+    const replaces = decodeURIComponent(first.slice('replaces='.length));
     return REPLACES.test(replaces) ? { user, replaces } : { refusal: 400 };
   } catch {
     return { refusal: 400 };
