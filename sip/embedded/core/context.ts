@@ -33,9 +33,13 @@ export function resolveWithin(
   hop: NextHop,
   done: (remote: Remote | null) => void,
 ): void {
+  const reachable = (remote: Remote) => (isInsideOf(flow.host, remote.host) ? flow : remote);
   if (hop.transport !== 'tls' || flow.transport !== 'tls' || isIP(hop.host) === 0) {
-    resolve(hop, (remote) => done(remote && isInsideOf(flow.host, remote.host) ? flow : remote));
-  } else done({ ...remoteAt(hop, hop.host), connectionId: flow.connectionId, name: flow.name ?? flow.host });
+    resolve(hop, (remote) => done(remote && reachable(remote)));
+  } else {
+    const remote = reachable(remoteAt(hop, hop.host));
+    done({ ...remote, connectionId: flow.connectionId, name: flow.name ?? flow.host });
+  }
 }
 
 /** As `nextHopOf`, but null if unreachable. */

@@ -58,7 +58,7 @@ export class CoreBench {
         distrust: () => {},
       },
       local: { host: '192.0.2.1', port: 5060, tlsPort: null },
-      transports: ['udp', 'tcp'],
+      transports: ['udp', 'tcp', 'tls'],
       timers: sipTimers(),
       resolve: createResolver('127.0.0.1'),
       route: (method) => (this.isOpen && (methods?.has(method) ?? true) ? this.application : null),
@@ -103,12 +103,13 @@ export class CoreBench {
       contact = 'sip:peer@192.0.2.7',
       headers = [],
       from = PEER.host,
+      transport = PEER.transport,
       body = '',
-    }: { contact?: string; headers?: Headers; from?: string; body?: string } = {},
+    }: { contact?: string; headers?: Headers; from?: string; transport?: Remote['transport']; body?: string } = {},
   ): void {
     const answer = answerTo(request, statusCode, toTag, [['Contact', `<${contact}>`], ...headers]);
     answer.body = Buffer.from(body);
-    this.core.onMessage(answer, { ...PEER, host: from });
+    this.core.onMessage(answer, { ...PEER, host: from, transport });
   }
 
   /** Request of the peer within the dialog of `invite`. */

@@ -17,6 +17,10 @@ describe('requests in a dialog with a public peer', () => {
   it.each([
     { what: 'Contact', answer: { contact: 'sip:peer@10.0.0.9:5070' } },
     { what: 'Contact', answer: { contact: 'sip:peer@127.0.0.1:5070' } },
+    {
+      what: 'Contact over TLS',
+      answer: { contact: 'sip:peer@10.0.0.9:5061;transport=tls', transport: 'tls' as const },
+    },
     { what: 'Record-Route', answer: { headers: [['Record-Route', '<sip:192.168.0.1;lr>']] as [string, string][] } },
   ])('go to the source address of the peer despite a private address in $what', ({ answer }) => {
     const bench = new CoreBench();
@@ -152,7 +156,7 @@ describe('in-dialog transactions', () => {
   it('end a call whose Contact is unreachable, since it cannot be acknowledged', () => {
     const bench = new CoreBench();
     const { request, dialogId } = bench.invite();
-    bench.answer(request, 200, 'peer-tag', { contact: 'sips:peer@192.0.2.7' });
+    bench.answer(request, 200, 'peer-tag', { contact: 'sip:peer@192.0.2.7;transport=ws' });
     bench.inDialog(dialogId, 'ACK');
     expect(bench.delivered.at(-1)).toMatchObject({ transactionId: 'unsolicited', dialogId });
     expect(bench.counts.dialogs).toBe(0);
