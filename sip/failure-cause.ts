@@ -145,5 +145,10 @@ function causeOfReason(reason: string | undefined): HangupCause | null {
   const text = /(?:^|,)\s*Q\.850\s*;(?:[^,"]|"[^"]*")*?\bcause\s*=\s*(\d{1,3})\b/i.exec(reason)?.[1];
   if (text === undefined) return null;
   const code = Number(text);
-  return CAUSE_OF_Q850[code] ?? CAUSE_OF_RECEIVED_Q850[code] ?? 'NORMAL_UNSPECIFIED';
+  // The last code of each class of 16 is its unspecified one.
+  return causeOfQ850(code) ?? causeOfQ850(code | 15) ?? 'NORMAL_UNSPECIFIED';
+}
+
+function causeOfQ850(code: number): HangupCause | undefined {
+  return CAUSE_OF_Q850[code] ?? CAUSE_OF_RECEIVED_Q850[code];
 }

@@ -52,8 +52,13 @@ describe('rejection cause', () => {
     expect(reasonHeaderOf('CALL_REJECTED')).toBe('Q.850;cause=21;text="CALL_REJECTED"');
   });
 
-  test('maps an unknown Q.850 cause to unspecified', () => {
-    expect(causeOfStatus(486, 'Q.850;cause=99')).toBe('NORMAL_UNSPECIFIED');
+  test('maps an unknown Q.850 cause like the unspecified one of its class', () => {
+    expect(causeOfStatus(503, 'Q.850;cause=43')).toBe('SWITCH_CONGESTION');
+    expect(causeOfStatus(503, 'Q.850;cause=49')).toBe('NORMAL_TEMPORARY_FAILURE');
+    expect(causeOfStatus(500, 'Q.850;cause=66')).toBe('SERVICE_NOT_IMPLEMENTED');
+    expect(causeOfStatus(500, 'Q.850;cause=99')).toBe('INTERWORKING');
+    expect(causeOfStatus(486, 'Q.850;cause=26')).toBe('NORMAL_UNSPECIFIED');
+    expect(causeOfStatus(486, 'Q.850;cause=200')).toBe('NORMAL_UNSPECIFIED');
   });
 });
 
