@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { TandemError } from '../../machines/errors.ts';
 import { RECOGNITION_RATE_HZ } from '../../machines/utterances.ts';
 import { runConfined } from '../../runtime/confined-process.ts';
+import { type PaddedPcm, readPaddedPcm } from './sample-layout.ts';
 
 /** An ffmpeg program. Both kinds take the same arguments and write to standard output. */
 export interface FfmpegProgram {
@@ -67,6 +68,7 @@ export async function decodeToWav(options: DecodeOptions): Promise<Decoded> {
   const fileBytes = HEADER_BYTES + seconds * sampleRateHz * 2 * 2;
   const layouts = format === null ? 'mono|stereo' : 'mono';
   const filter = `aformat=sample_fmts=s16:sample_rates=${sampleRateHz}:channel_layouts=${layouts}`;
+  const padded = await paddedPcmOf(inputPath);
   const tooLarge = new AbortController();
   const report = createReport((samples) => {
     if (samples > MOST_SAMPLES) tooLarge.abort(tooManySamples());
@@ -74,7 +76,7 @@ export async function decodeToWav(options: DecodeOptions): Promise<Decoded> {
   const output = await open(wavPath, 'wx', 0o600);
   try {
     const exitCode = await runConfined({
-      command: [...program.command, ...argumentsFor({ inputPath, seconds, fileBytes, filter })],
+      command: [...program.command, ...argumentsFor({ inputPath, padded, seconds, fileBytes, filter })],
       stdoutFd: output.fd,
       onStderr: (text) => report.take(text),
       // V8 reserves terabytes of address space for the bundled one, which limits its memory itself.
@@ -86,7 +88,8 @@ export async function decodeToWav(options: DecodeOptions): Promise<Decoded> {
     if (exitCode >= NOT_STARTED_FROM && exitCode <= NOT_STARTED_TO)
       throw new Error(`ffmpeg cannot be run: ${exitCode}`);
     const { size } = await output.stat();
-    const { container, hasAudio, promisedMs, errors } = report.conclude();
+    const { container, hasAudio, errors, ...reported } = report.conclude();
+    const promisedMs = reported.promisedMs && reported.promisedMs * (padded?.durationScale ?? 1);
     if (size > 0) return { container: container ?? 'unknown', promisedMs, isDamaged: exitCode !== 0 || errors > 0 };
     if (container !== null && !hasAudio) {
       throw new TandemError('AUDIO_STREAM_MISSING', 'The file contains no audio.');
@@ -95,6 +98,11 @@ export async function decodeToWav(options: DecodeOptions): Promise<Decoded> {
   } finally {
     await output.close();
   }
+}
+
+async function paddedPcmOf(path: string): Promise<PaddedPcm | null> {
+  await using handle = await open(path, 'r');
+  return await readPaddedPcm(handle, (await handle.stat()).size);
 }
 
 const HEADER_BYTES = 4096;
@@ -118,11 +126,13 @@ const CONTAINERS = [
 
 function argumentsFor({
   inputPath,
+  padded,
   seconds,
   fileBytes,
   filter,
 }: {
   inputPath: string;
+  padded: PaddedPcm | null;
   seconds: number;
   fileBytes: number;
   filter: string;
@@ -130,6 +140,7 @@ function argumentsFor({
   return [
     ...['-nostdin', '-hide_banner', '-nostats', '-loglevel', 'level+info'],
     ...['-protocol_whitelist', 'file,pipe', '-format_whitelist', CONTAINERS, '-threads', '1'],
+    ...(padded === null ? [] : ['-c:a', padded.decoder]),
     ...['-i', `file:${inputPath}`, '-map', '0:a:0', '-vn', '-sn', '-dn', '-map_metadata', '-1', '-af', filter],
     ...['-fflags', '+bitexact', '-t', String(seconds), '-fs', String(fileBytes), '-f', 'wav', 'pipe:1'],
   ];

@@ -22,11 +22,47 @@ export async function readSampleLayout(handle: FileHandle, fileBytes: number): P
   return await wavLayout(handle, fileBytes);
 }
 
+/** How ffmpeg must decode a WAV file whose samples fill only a part of their bytes. */
+export interface PaddedPcm {
+  decoder: string;
+  /** Factor from the duration that ffmpeg derives from the used bytes to the real one. */
+  durationScale: number;
+}
+
+/**
+ * Finds linear or floating-point PCM in wider containers, such as 24 valid bits in 32. ffmpeg reads only as many bytes
+ * per sample as the valid bits need, which is noise. Null for other files.
+ */
+export async function readPaddedPcm(handle: FileHandle, fileBytes: number): Promise<PaddedPcm | null> {
+  const head = await readAt(handle, 0, 12);
+  if (!/^(?:RIFF|RF64|BW64).{4}WAVE$/s.test(head.toString('latin1'))) return null;
+  for await (const { id, offset, bytes } of wavChunks(handle, fileBytes)) {
+    if (id === 'fmt ') return paddedPcm(await readAt(handle, offset, Math.min(bytes, 40)));
+  }
+  return null;
+}
+
+function paddedPcm(body: Buffer): PaddedPcm | null {
+  if (body.length < 16) return null;
+  const tag = body.readUInt16LE(0);
+  const kind = tag === EXTENSIBLE ? extensibleKind(body) : tag;
+  const validBits = (tag === EXTENSIBLE && body.length === 40 && body.readUInt16LE(18)) || body.readUInt16LE(14);
+  const sampleBytes = body.readUInt16LE(12) / body.readUInt16LE(2);
+  const usedBytes = Math.ceil(validBits / 8);
+  const decoder = `pcm_${kind === FLOAT ? 'f' : 's'}${sampleBytes * 8}le`;
+  const isPadded = usedBytes > 0 && usedBytes < sampleBytes;
+  if (!isPadded || (kind !== PCM && kind !== FLOAT) || !PADDED_DECODERS.has(decoder)) return null;
+  return { decoder, durationScale: usedBytes / sampleBytes };
+}
+
+const PADDED_DECODERS: ReadonlySet<string> = new Set(['pcm_s24le', 'pcm_s32le', 'pcm_f32le', 'pcm_f64le']);
+
 /** Rates that the resampler supports; ffmpeg converts others to 16 kHz. */
 const SAMPLE_RATES_HZ = [8_000, 16_000, 24_000, 44_100, 48_000];
 /** More chunks before the samples than in any real file. */
 const MOST_CHUNKS = 64;
 const PCM = 1;
+const FLOAT = 3;
 const ALAW = 6;
 const MULAW = 7;
 const EXTENSIBLE = 0xfffe;
@@ -35,25 +71,29 @@ const SHORT_LIST_GUID = Buffer.from('000000001000800000aa00389b71', 'hex');
 
 async function wavLayout(handle: FileHandle, fileBytes: number): Promise<SampleLayout | null> {
   let format: AudioFormat | null = null;
-  let at = 12;
-  for (let chunks = 0; chunks < MOST_CHUNKS && at + 8 <= fileBytes; chunks++) {
-    const header = await readAt(handle, at, 8);
-    if (header.length < 8) return null;
-    const id = header.toString('latin1', 0, 4);
-    const chunkBytes = header.readUInt32LE(4);
-    const offset = at + 8;
+  for await (const { id, offset, bytes } of wavChunks(handle, fileBytes)) {
     if (id === 'fmt ') {
-      format = wavFormat(await readAt(handle, offset, Math.min(chunkBytes, 40)));
+      format = wavFormat(await readAt(handle, offset, Math.min(bytes, 40)));
       if (format === null) return null;
     }
     if (id === 'data') {
       if (format === null) return null;
-      const isEmpty = chunkBytes === 0 && (await isChunk(handle, offset, fileBytes));
-      return { container: 'wav', offset, format, ...extentOf(chunkBytes, isEmpty ? 0 : fileBytes - offset) };
+      const isEmpty = bytes === 0 && (await isChunk(handle, offset, fileBytes));
+      return { container: 'wav', offset, format, ...extentOf(bytes, isEmpty ? 0 : fileBytes - offset) };
     }
-    at = offset + chunkBytes + (chunkBytes & 1);
   }
   return null;
+}
+
+async function* wavChunks(handle: FileHandle, fileBytes: number) {
+  let at = 12;
+  for (let chunks = 0; chunks < MOST_CHUNKS && at + 8 <= fileBytes; chunks++) {
+    const header = await readAt(handle, at, 8);
+    if (header.length < 8) return;
+    const bytes = header.readUInt32LE(4);
+    yield { id: header.toString('latin1', 0, 4), offset: at + 8, bytes };
+    at += 8 + bytes + (bytes & 1);
+  }
 }
 
 /** Chunks that follow the samples. */

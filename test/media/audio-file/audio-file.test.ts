@@ -8,7 +8,7 @@ import { BUNDLED_FFMPEG, findFfmpeg } from '../../../media/audio-file/ffmpeg.ts'
 import { meanPower } from '../../../media/dsp/level.ts';
 import { eventually } from '../../eventually.ts';
 import { spokenUtterances } from '../../speech/spoken.ts';
-import { encoded, wavFile } from './wav-files.ts';
+import { encoded, paddedWavFile, wavFile } from './wav-files.ts';
 
 /** Four seconds, because encoders take longer than decoders. */
 const SPEECH = spokenUtterances()[0]!.samples.subarray(0, 4 * 16_000);
@@ -89,6 +89,18 @@ describe.each(programs)('decoding with the $kind ffmpeg', (ffmpeg) => {
       expect(await leftBehind()).toEqual([]);
     },
   );
+
+  it.each([
+    ['24 bits in 32', 1, 24, 4],
+    ['16 bits in 24', 1, 16, 3],
+    ['24 bits in 32-bit floating point', 3, 24, 4],
+  ] as const)('reads WAV with %s', async (_what, kind, validBits, sampleBytes) => {
+    const path = await put('padded.wav', paddedWavFile(SPEECH, { kind, validBits, sampleBytes }));
+    const file = await opened(path, { ffmpeg });
+    expect(file).toMatchObject({ durationMs: SPEECH_MS, isIncomplete: false });
+    expect(await samplesOf(file)).toEqual(SPEECH);
+    await file.dispose();
+  });
 
   it('keeps two channels and downmixes more to two', async () => {
     const stereo = await put('stereo.wav', wavFile(SPEECH, OTHER_SPEECH));
