@@ -15,9 +15,9 @@ import { DATE_FORMATS, INTERPRETATIONS } from './say-as.ts';
 import { NEUTRAL_PROSODY, type Prosody, ScriptError, type VoiceWish } from './script.ts';
 import { LONGEST_BREAK_MS, PassageBuilder, type SsmlDocument, type SsmlReading } from './ssml-document.ts';
 
-/** Whether a text is SSML. An XML declaration counts as well. */
+/** Whether a text is SSML. Comments may precede it. An XML declaration or document type counts as well. */
 export function isSsml(text: string): boolean {
-  return /^\s*(?:<\?xml\s|<speak(?=[\s/>]|$))/.test(text);
+  return /^\s*(?:<!--(?:(?!-->)[\s\S])*-->\s*)*<(?:\?xml\s|(?:!DOCTYPE\s+)?speak(?=[\s/>]|$))/.test(text);
 }
 
 /**

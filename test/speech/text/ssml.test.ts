@@ -10,6 +10,8 @@ const said = (ssml: string) => spokenOf(`<speak>${ssml}</speak>`, 'en-us');
 describe('SSML', () => {
   it('starts with a speak element', () => {
     expect(spokenOf('  \n<speak>one</speak>', 'en-us')).toBe('one');
+    expect(spokenOf('<!-- a > b -->\n<!----><speak>one</speak>', 'en-us')).toBe('one');
+    expect(spokenOf('<!-- one --> two <speak>', 'en-us')).toBe('one two speak');
     expect(spokenOf('1 <speak>', 'en-us')).toBe('one speak');
     expect(spokenOf('<speaker> on', 'en-us')).toBe('speaker on');
     expect(spokenOf('a < b', 'en-us')).toBe('a b');
@@ -211,6 +213,8 @@ describe('SSML', () => {
   });
 
   it('rejects document types, so that entities are never expanded', () => {
+    const external = '<!DOCTYPE speak PUBLIC "-//W3C//DTD SYNTHESIS 1.0//EN" "synthesis.dtd"><speak>one</speak>';
+    expect(() => read(external)).toThrow('a document type declaration is not allowed');
     const bomb = '<?xml version="1.0"?><!DOCTYPE speak [<!ENTITY a "aaaa">]><speak>&a;</speak>';
     expect(() => read(bomb)).toThrow('a document type declaration is not allowed');
   });
