@@ -1,3 +1,4 @@
+import { parseNumericDate, sayDate } from './dates.ts';
 import type { SpokenLanguage } from './languages/language.ts';
 import { letters } from './letters.ts';
 import { type Context, isOpen, type Reading, type Token } from './token.ts';
@@ -52,6 +53,30 @@ export function readTime(at: number, { tokens, language }: Context): Reading | n
   if (before !== null) return { spoken: before };
   const time = sayClock({ hour: clock[1]!, minute: clock[2]!, second: clock[3] ?? null, isHalfDay: false }, language);
   return time === null ? null : { spoken: [time] };
+}
+
+/** Reads ISO 8601 date-times such as 2026-11-28T14:05:00Z and 2026-11-28T14:05+05:30. Omits fractions of a second. */
+export function readTimestamp(at: number, { tokens, language }: Context): Reading | null {
+  const [, day = '', hour = '', minute = '', second = '00', zone = ''] = TIMESTAMP.exec(tokens[at]!.core) ?? [];
+  const date = parseNumericDate(day, language);
+  if (date === null) return null;
+  const clock = { hour, minute, second: second === '00' ? null : second, isHalfDay: false };
+  // Engines of other languages read digits themselves.
+  const time = sayClock(clock, language) ?? (language.phrases === null ? `${hour}:${minute}` : null);
+  const said = sayDate(date, language);
+  if (said === null || time === null) return null;
+  return { spoken: [`${said}, ${time}${zone === '' ? '' : ` ${sayZone(zone, language)}`}`] };
+}
+
+const TIMESTAMP =
+  /^(\d{4}-\d\d-\d\d)T([01]\d|2[0-4]):([0-5]\d)(?::([0-5]\d)(?:[.,]\d{1,9})?)?(Z|[-+]\d\d(?::?\d\d)?)?$/i;
+
+function sayZone(zone: string, { base, numbers }: SpokenLanguage): string {
+  const [, sign, hours, minutes = '00'] = /^([-+])(\d\d):?(\d\d)?$/.exec(zone) ?? [];
+  if (base !== 'en' || numbers === null) return sign === undefined ? 'UTC' : `UTC${zone}`;
+  if (sign === undefined) return letters('UTC');
+  const said = [hours, minutes].filter((part) => part !== '00').map((part) => numbers.cardinal(Number(part), null));
+  return `${letters('UTC')} ${sign === '+' ? 'plus' : 'minus'} ${said.join(' ') || 'zero'}`;
 }
 
 /** "8 pm EST" and "10:30 UTC". Elsewhere "EST." is "established". */

@@ -68,5 +68,6 @@ function piecesOf(word: string): string[] {
   return word.length > LONG_WORD ? word.match(/.{1,60}/gsu)! : [word];
 }
 
-const LONG_NUMBER = 30;
+/** Longer than 2026-11-28T14:05:00.123456+05:30 in brackets. */
+const LONG_NUMBER = 40;
 const LONG_WORD = 60;

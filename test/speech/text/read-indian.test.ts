@@ -25,6 +25,7 @@ describe('Hindi reading', () => {
     ['1999 में', 'उन्नीस सौ निन्यानवे में'],
     ['10:30', 'दस बजकर तीस मिनट'],
     ['10:00', 'दस बजे'],
+    ['2026-11-21T10:00:00Z', 'इक्कीस नवंबर दो हज़ार छब्बीस, दस बजे UTC'],
     ['10:30 बजे', 'साढ़े दस बजे'],
     ['2:30 बजे', 'ढाई बजे'],
     ['9:45 बजे', 'पौने दस बजे'],
@@ -104,6 +105,7 @@ describe('readings in other languages of India', () => {
 
 describe('readings in languages whose numbers the engine reads', () => {
   it.each([
+    ['de', 'Ab 2026-11-28T14:05:00Z.', 'Ab 28. November 2026, 14:05 UTC.'],
     ['de', 'Das kostet 5,50 €.', 'Das kostet 5,50 Euro.'],
     ['de', '1.234.567 Stück', '1234567 Stück'],
     ['fr', '20 km', '20 kilomètres'],
