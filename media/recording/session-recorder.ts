@@ -13,7 +13,7 @@ import { Track } from './track.ts';
  */
 
 /** Longest delay of a packet that is still recorded. */
-const HOLDBACK_MS = 600;
+const HOLDBACK_MS = 1500;
 /** One write. Smaller writes cost more than the rest of a recording. */
 const MS_PER_WRITE = 500;
 
