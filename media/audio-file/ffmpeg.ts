@@ -67,7 +67,8 @@ export async function decodeToWav(options: DecodeOptions): Promise<Decoded> {
   const sampleRateHz = format?.sampleRateHz ?? RECOGNITION_RATE_HZ;
   const fileBytes = HEADER_BYTES + seconds * sampleRateHz * 2 * 2;
   const layouts = format === null ? 'mono|stereo' : 'mono';
-  const filter = `aformat=sample_fmts=s16:sample_rates=${sampleRateHz}:channel_layouts=${layouts}`;
+  // By default a downmix drops the bass channel, which may be a microphone if the file names no loudspeakers.
+  const filter = `aresample=lfe_mix_level=1,aformat=sample_fmts=s16:sample_rates=${sampleRateHz}:channel_layouts=${layouts}`;
   const padded = await paddedPcmOf(inputPath);
   const tooLarge = new AbortController();
   const report = createReport((samples) => {
