@@ -139,8 +139,9 @@ class SentenceSpeech implements LiveSpeech {
     if (last === undefined) return;
     // A word is complete only when white space follows.
     const isWordOpen = !/\s$/.test(this.#open);
-    const isComplete = last.endsSentence && !isWordOpen;
-    const whole = clauses.slice(0, -1);
+    const street = STREET_MAY_FOLLOW.exec(this.#open)?.index ?? Number.POSITIVE_INFINITY;
+    const isComplete = last.endsSentence && !isWordOpen && street >= last.end;
+    const whole = clauses.slice(0, -1).filter(({ end }) => end <= street);
     const complete = isComplete ? clauses : clausesBeforeUnit(clausesBeforeNumber(whole, this.#open), this.#open);
     const end = complete.at(-1)?.end ?? 0;
     const finished = this.#open.slice(0, end);
@@ -235,6 +236,12 @@ const ENDS_WITH_LETTER = /\p{L}\p{M}*$/u;
 const LINE_BREAK = /^[^\S\n]*\n/;
 const EMPTY_LINE = /^[^\S\n]*\n[^\S\n]*\n/;
 const BEGINS_WITH_LETTER = /^\s*\p{L}/u;
+
+/**
+ * "350 W." is read as watts unless the name of a street follows, which has capitals and up to three words. The word
+ * after it decides whether the sentence goes on.
+ */
+const STREET_MAY_FOLLOW = /(?<!\S)[\d,.-]*\d\s+W\.\s+(?:[\p{Lu}\d]\S*\s+){0,3}\S*$/u;
 
 /** Groups of a telephone number. Letters end it, also in scripts without spaces. */
 const MOST_GROUPS = 6;

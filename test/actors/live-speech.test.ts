@@ -70,6 +70,16 @@ describe('text that comes in pieces', () => {
     expect(said.flat()).toEqual(['Take No. 5 on Nov. 7.', 'I said no.', 'It is so.', 'Go.']);
   });
 
+  it('goes on from a house number to its street', async () => {
+    const { said } = await spoken('Go ', 'to ', '350 ', 'W. ', 'Old ', 'Oak ', 'Street ', 'today. ', 'It ', 'is ', 'near.');
+    expect(said.flat()).toEqual(['Go to 350 W. Old Oak Street today.', 'It is near.']);
+  });
+
+  it('speaks watts once no street can follow', async () => {
+    const { said } = await spoken('It ', 'needs ', '60 W. ', 'Then ', 'it ', 'stops. ', 'We used 5 W. ');
+    expect(said).toEqual([['It needs 60 W.'], ['Then it stops.'], ['We used 5 W.']]);
+  });
+
   it('keeps the groups of a telephone number together', async () => {
     const { said } = await spoken('Our office in town takes calls on ', '(415) ', '555 ', '26', '71 ', 'all day long.');
     expect(said.flat().filter((clause) => /\d/.test(clause))).toEqual([expect.stringContaining('(415) 555 2671')]);
