@@ -252,6 +252,11 @@ const RATES: ReadonlyMap<string, readonly [unit: string, per: string]> = new Map
       kph: ['kilometer', 'hour'],
     },
     ...{ mph: ['mile', 'hour'], 'mi/h': ['mile', 'hour'], 'km/s': ['kilometer', 'second'], 'm/s': ['meter', 'second'] },
+    ...{
+      'm/s²': ['meter', 'second squared'],
+      'm/s2': ['meter', 'second squared'],
+      'm/s^2': ['meter', 'second squared'],
+    },
     ...{ 'MB/s': ['megabyte', 'second'], 'GB/s': ['gigabyte', 'second'], 'KB/s': ['kilobyte', 'second'] },
     ...{ 'km/l': ['kilometer', 'liter'], kmpl: ['kilometer', 'liter'], 'mg/dl': ['milligram', 'deciliter'] },
     ...{ 'kg/m³': ['kilogram', 'cubic meter'], 'mg/kg': ['milligram', 'kilogram'], 'g/l': ['gram', 'liter'] },

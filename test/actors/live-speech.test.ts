@@ -71,7 +71,19 @@ describe('text that comes in pieces', () => {
   });
 
   it('goes on from a house number to its street', async () => {
-    const { said } = await spoken('Go ', 'to ', '350 ', 'W. ', 'Old ', 'Oak ', 'Street ', 'today. ', 'It ', 'is ', 'near.');
+    const { said } = await spoken(
+      'Go ',
+      'to ',
+      '350 ',
+      'W. ',
+      'Old ',
+      'Oak ',
+      'Street ',
+      'today. ',
+      'It ',
+      'is ',
+      'near.',
+    );
     expect(said.flat()).toEqual(['Go to 350 W. Old Oak Street today.', 'It is near.']);
   });
 

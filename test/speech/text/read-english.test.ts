@@ -258,6 +258,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['3 kg', 'three kilograms'],
     ['10 MB', 'ten megabytes'],
     ['60 km/h', 'sixty kilometers per hour'],
+    ['9.8 m/s²', 'nine point eight meters per second squared'],
+    ['a 5m/s^2 rise', 'a five meters per second squared rise'],
     ['5-10 km', 'five to ten kilometers'],
     ['2.4GHz', 'two point four gigahertz'],
     ['12 ft x 10 ft', 'twelve feet by ten feet'],
