@@ -159,7 +159,7 @@ describe('three servers on one database', () => {
   it('settle the call of a killed server once, with recording and callback, and hang up its phones', async () => {
     const [one, killed] = servers as [Ready, Ready];
     const { call } = await bridgedCallOn(killed, { record: true });
-    await phones.customer.untilReceived(({ packets }) => packets > 100);
+    await phones.customer.untilReceived(({ packets }) => packets > 200);
     killed.server.child.kill('SIGKILL');
     await Promise.all([phones.agent.until('bye'), phones.customer.until('bye')]);
     const callback = await receiver.callbackOf(call.call_id);

@@ -198,7 +198,7 @@ describe('kill -9 during a call', () => {
       callback_url: receiver.url,
       callback_secret: SECRET,
     });
-    await peers.customer.untilReceived(({ packets }) => packets > 150);
+    await peers.customer.untilReceived(({ packets }) => packets > 250);
     const postgres = await postgresPid(dataDir);
     expect(postgres).not.toBeNull();
     first.server.child.kill('SIGKILL');
