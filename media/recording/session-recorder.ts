@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises';
 import type { FileSeal } from '../../runtime/sealed-file/format.ts';
 import type { RecordingSummary } from '../media-plane.ts';
 import { WAV_HEADER_BYTES, WavFileWriter } from '../wav.ts';
@@ -68,8 +69,17 @@ export class SessionRecorder {
     this.#tracks = [this.#trackOf(this.#timeline, 0), this.#trackOf(this.#timeline, 1)];
     const { filePath, seal = null, onFailed } = options;
     const format = { channels: 2, sampleRateHz };
-    const openFile = () =>
-      seal === null ? WavFileWriter.open(filePath, format) : SealedWavWriter.open(filePath, format, seal);
+    const openFile = async () => {
+      try {
+        return await (seal === null
+          ? WavFileWriter.open(filePath, format)
+          : SealedWavWriter.open(filePath, format, seal));
+      } catch (error) {
+        // The failed recording has no row that would lead to its empty file.
+        await rm(filePath, { force: true }).catch(() => {});
+        throw error;
+      }
+    };
     this.#file = new RecordingFile({ openFile, onFailed, onWritten: (chunk) => this.#reuse(chunk) });
   }
 

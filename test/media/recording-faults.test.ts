@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readFile, rm, stat, truncate } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
@@ -157,6 +157,20 @@ describe.skipIf(!canMount)('full disk (requires root, to mount a small one)', ()
     expect(durationMs).toBe(length?.durationMs);
     expect(toneLevelDbov(samples[0]!.subarray(-8000), 500)).toBeGreaterThan(-16);
     await rm(filePath);
+  });
+
+  it.each([
+    ['a plain recording', 'call.wav', null],
+    ['an encrypted recording', 'call.wav.sealed', keys.create('call.wav')],
+  ])('fails the start of %s, and leaves no empty file', async (_name, name, seal) => {
+    const filler = join(disk, 'filler');
+    await writeFile(filler, Buffer.alloc(2 * FULL_AFTER_BYTES)).catch(() => {});
+    await using bench = await Bench.open();
+    const starting = bench.session.startRecording({ filePath: join(disk, name), channels: RECORDING_CHANNELS, seal });
+    await expect(starting).rejects.toMatchObject({ code: 'ENOSPC' });
+    expect(bench.events).toEqual([{ type: 'recording.failed', detail: 'ENOSPC' }]);
+    expect(await readdir(disk)).toEqual(['filler']);
+    await rm(filler);
   });
 });
 
