@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { TandemError } from '../../machines/errors.ts';
 import { RECOGNITION_RATE_HZ } from '../../machines/utterances.ts';
 import { runConfined } from '../../runtime/confined-process.ts';
-import { type PaddedPcm, readPaddedPcm } from './sample-layout.ts';
+import { readWavHints, type WavHints } from './sample-layout.ts';
 
 /** An ffmpeg program. Both kinds take the same arguments and write to standard output. */
 export interface FfmpegProgram {
@@ -68,8 +68,8 @@ export async function decodeToWav(options: DecodeOptions): Promise<Decoded> {
   const fileBytes = HEADER_BYTES + seconds * sampleRateHz * 2 * 2;
   const layouts = format === null ? 'mono|stereo' : 'mono';
   // By default a downmix drops the bass channel, which may be a microphone if the file names no loudspeakers.
-  const filter = `aresample=lfe_mix_level=1,aformat=sample_fmts=s16:sample_rates=${sampleRateHz}:channel_layouts=${layouts}`;
-  const padded = await paddedPcmOf(inputPath);
+  const hints = await wavHintsOf(inputPath);
+  const filter = `${filterOf(hints)}aresample=lfe_mix_level=1,aformat=sample_fmts=s16:sample_rates=${sampleRateHz}:channel_layouts=${layouts}`;
   const tooLarge = new AbortController();
   const report = createReport((samples) => {
     if (samples > MOST_SAMPLES) tooLarge.abort(tooManySamples());
@@ -77,7 +77,7 @@ export async function decodeToWav(options: DecodeOptions): Promise<Decoded> {
   const output = await open(wavPath, 'wx', 0o600);
   try {
     const exitCode = await runConfined({
-      command: [...program.command, ...argumentsFor({ inputPath, padded, seconds, fileBytes, filter })],
+      command: [...program.command, ...argumentsFor({ inputPath, hints, seconds, fileBytes, filter })],
       stdoutFd: output.fd,
       onStderr: (text) => report.take(text),
       // V8 reserves terabytes of address space for the bundled one, which limits its memory itself.
@@ -90,7 +90,7 @@ export async function decodeToWav(options: DecodeOptions): Promise<Decoded> {
       throw new Error(`ffmpeg cannot be run: ${exitCode}`);
     const { size } = await output.stat();
     const { container, hasAudio, errors, ...reported } = report.conclude();
-    const promisedMs = reported.promisedMs && reported.promisedMs * (padded?.durationScale ?? 1);
+    const promisedMs = reported.promisedMs && reported.promisedMs * (hints?.durationScale ?? 1);
     if (size > 0) return { container: container ?? 'unknown', promisedMs, isDamaged: exitCode !== 0 || errors > 0 };
     if (container !== null && !hasAudio) {
       throw new TandemError('AUDIO_STREAM_MISSING', 'The file contains no audio.');
@@ -101,9 +101,14 @@ export async function decodeToWav(options: DecodeOptions): Promise<Decoded> {
   }
 }
 
-async function paddedPcmOf(path: string): Promise<PaddedPcm | null> {
+async function wavHintsOf(path: string): Promise<WavHints | null> {
   await using handle = await open(path, 'r');
-  return await readPaddedPcm(handle, (await handle.stat()).size);
+  return await readWavHints(handle, (await handle.stat()).size);
+}
+
+function filterOf(hints: WavHints | null): string {
+  if (hints === null || hints.layout === null) return '';
+  return `channelmap=map=${hints.layout === 'mono' ? '0' : '0|1'}:channel_layout=${hints.layout},`;
 }
 
 const HEADER_BYTES = 4096;
@@ -127,13 +132,13 @@ const CONTAINERS = [
 
 function argumentsFor({
   inputPath,
-  padded,
+  hints,
   seconds,
   fileBytes,
   filter,
 }: {
   inputPath: string;
-  padded: PaddedPcm | null;
+  hints: WavHints | null;
   seconds: number;
   fileBytes: number;
   filter: string;
@@ -141,7 +146,7 @@ function argumentsFor({
   return [
     ...['-nostdin', '-hide_banner', '-nostats', '-loglevel', 'level+info'],
     ...['-protocol_whitelist', 'file,pipe', '-format_whitelist', CONTAINERS, '-threads', '1'],
-    ...(padded === null ? [] : ['-c:a', padded.decoder]),
+    ...(hints === null || hints.decoder === null ? [] : ['-c:a', hints.decoder]),
     ...['-i', `file:${inputPath}`, '-map', '0:a:0', '-vn', '-sn', '-dn', '-map_metadata', '-1', '-af', filter],
     ...['-fflags', '+bitexact', '-t', String(seconds), '-fs', String(fileBytes), '-f', 'wav', 'pipe:1'],
   ];

@@ -22,40 +22,58 @@ export async function readSampleLayout(handle: FileHandle, fileBytes: number): P
   return await wavLayout(handle, fileBytes);
 }
 
-/** How ffmpeg must decode a WAV file whose samples fill only a part of their bytes. */
-export interface PaddedPcm {
-  decoder: string;
-  /** Factor from the duration that ffmpeg derives from the used bytes to the real one. */
+/** Corrections of ffmpeg's reading of a WAV file. */
+export interface WavHints {
+  /** For samples whose valid bits need fewer bytes than they have. */
+  decoder: string | null;
+  /** Factor from the duration that ffmpeg derives from the valid bits to the real one. */
   durationScale: number;
+  /** For one or two channels of unusual loudspeakers: ffmpeg plays one left at both sides, and rejects others. */
+  layout: 'mono' | 'stereo' | null;
 }
 
 /**
- * Finds linear or floating-point PCM in wider containers, such as 24 valid bits in 32. ffmpeg reads only as many bytes
- * per sample as the valid bits need, which is noise. Null for other files.
+ * Finds what ffmpeg misreads in linear and floating-point PCM of WAVE_FORMAT_EXTENSIBLE. It reads only as many bytes per
+ * sample as the valid bits need: 24 valid bits in 32 become noise. Null for other files.
  */
-export async function readPaddedPcm(handle: FileHandle, fileBytes: number): Promise<PaddedPcm | null> {
+export async function readWavHints(handle: FileHandle, fileBytes: number): Promise<WavHints | null> {
   const head = await readAt(handle, 0, 12);
   if (!/^(?:RIFF|RF64|BW64).{4}WAVE$/s.test(head.toString('latin1'))) return null;
   for await (const { id, offset, bytes } of wavChunks(handle, fileBytes)) {
-    if (id === 'fmt ') return paddedPcm(await readAt(handle, offset, Math.min(bytes, 40)));
+    if (id === 'fmt ') return hintsOf(await readAt(handle, offset, Math.min(bytes, 40)));
   }
   return null;
 }
 
-function paddedPcm(body: Buffer): PaddedPcm | null {
+function hintsOf(body: Buffer): WavHints | null {
   if (body.length < 16) return null;
   const tag = body.readUInt16LE(0);
   const kind = tag === EXTENSIBLE ? extensibleKind(body) : tag;
-  const validBits = (tag === EXTENSIBLE && body.length === 40 && body.readUInt16LE(18)) || body.readUInt16LE(14);
-  const sampleBytes = body.readUInt16LE(12) / body.readUInt16LE(2);
+  if (kind !== PCM && kind !== FLOAT) return null;
+  const channels = body.readUInt16LE(2);
+  const validBits = (tag === EXTENSIBLE && body.readUInt16LE(18)) || body.readUInt16LE(14);
+  const sampleBytes = body.readUInt16LE(12) / channels;
   const usedBytes = Math.ceil(validBits / 8);
   const decoder = `pcm_${kind === FLOAT ? 'f' : 's'}${sampleBytes * 8}le`;
-  const isPadded = usedBytes > 0 && usedBytes < sampleBytes;
-  if (!isPadded || (kind !== PCM && kind !== FLOAT) || !PADDED_DECODERS.has(decoder)) return null;
-  return { decoder, durationScale: usedBytes / sampleBytes };
+  const isMisread = usedBytes > 0 && usedBytes < sampleBytes && MISREAD_DECODERS.has(decoder);
+  const loudspeakers = tag === EXTENSIBLE ? body.readUInt32LE(20) : 0;
+  const [layout, usual] = USUAL_LOUDSPEAKERS[channels] ?? [null, 0];
+  return {
+    decoder: isMisread ? decoder : null,
+    durationScale: isMisread ? usedBytes / sampleBytes : 1,
+    layout: loudspeakers === 0 || loudspeakers === usual ? null : layout,
+  };
 }
 
-const PADDED_DECODERS: ReadonlySet<string> = new Set(['pcm_s24le', 'pcm_s32le', 'pcm_f32le', 'pcm_f64le']);
+/** By the number of channels: center, or left and right. */
+const USUAL_LOUDSPEAKERS: Record<number, readonly ['mono' | 'stereo', number]> = { 1: ['mono', 4], 2: ['stereo', 3] };
+const MISREAD_DECODERS: ReadonlySet<string> = new Set([
+  'pcm_s16le',
+  'pcm_s24le',
+  'pcm_s32le',
+  'pcm_f32le',
+  'pcm_f64le',
+]);
 
 /** Rates that the resampler supports; ffmpeg converts others to 16 kHz. */
 const SAMPLE_RATES_HZ = [8_000, 16_000, 24_000, 44_100, 48_000];

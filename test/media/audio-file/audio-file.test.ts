@@ -8,7 +8,7 @@ import { BUNDLED_FFMPEG, findFfmpeg } from '../../../media/audio-file/ffmpeg.ts'
 import { meanPower } from '../../../media/dsp/level.ts';
 import { eventually } from '../../eventually.ts';
 import { spokenUtterances } from '../../speech/spoken.ts';
-import { encoded, paddedWavFile, wavFile } from './wav-files.ts';
+import { encoded, extensibleWavFile, wavFile } from './wav-files.ts';
 
 /** Four seconds, because encoders take longer than decoders. */
 const SPEECH = spokenUtterances()[0]!.samples.subarray(0, 4 * 16_000);
@@ -95,10 +95,25 @@ describe.each(programs)('decoding with the $kind ffmpeg', (ffmpeg) => {
     ['16 bits in 24', 1, 16, 3],
     ['24 bits in 32-bit floating point', 3, 24, 4],
   ] as const)('reads WAV with %s', async (_what, kind, validBits, sampleBytes) => {
-    const path = await put('padded.wav', paddedWavFile(SPEECH, { kind, validBits, sampleBytes }));
+    const path = await put('padded.wav', extensibleWavFile({ kind, validBits, sampleBytes }, SPEECH));
     const file = await opened(path, { ffmpeg });
     expect(file).toMatchObject({ durationMs: SPEECH_MS, isIncomplete: false });
     expect(await samplesOf(file)).toEqual(SPEECH);
+    await file.dispose();
+  });
+
+  it.each([
+    ['one channel at the left', 0b1, [SPEECH]],
+    ['two channels at the left and the center', 0b101, [SPEECH, OTHER_SPEECH]],
+  ] as const)('keeps %s', async (_what, loudspeakers, channels) => {
+    const bytes = extensibleWavFile({ kind: 1, validBits: 24, sampleBytes: 3, loudspeakers }, ...channels);
+    const file = await opened(await put('loudspeakers.wav', bytes), { ffmpeg });
+    expect(file.source.format.channels).toBe(channels.length);
+    const samples = await samplesOf(file);
+    for (const [channel, expected] of channels.entries()) {
+      const kept = samples.filter((_, i) => i % channels.length === channel);
+      expect(kept.subarray(0, expected.length)).toEqual(expected);
+    }
     await file.dispose();
   });
 
