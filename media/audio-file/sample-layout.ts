@@ -24,7 +24,7 @@ export async function readSampleLayout(handle: FileHandle, fileBytes: number): P
 
 /** Corrections of ffmpeg's reading of a WAV file. */
 export interface WavHints {
-  /** For samples whose valid bits need fewer bytes than they have. */
+  /** For samples whose valid bits need fewer or more bytes than they have. */
   decoder: string | null;
   /** Factor from the duration that ffmpeg derives from the valid bits to the real one. */
   durationScale: number;
@@ -55,7 +55,7 @@ function hintsOf(body: Buffer): WavHints | null {
   const sampleBytes = body.readUInt16LE(12) / channels;
   const usedBytes = Math.ceil(validBits / 8);
   const decoder = `pcm_${kind === FLOAT ? 'f' : 's'}${sampleBytes * 8}le`;
-  const isMisread = usedBytes > 0 && usedBytes < sampleBytes && MISREAD_DECODERS.has(decoder);
+  const isMisread = usedBytes > 0 && usedBytes !== sampleBytes && MISREAD_DECODERS.has(decoder);
   const loudspeakers = tag === EXTENSIBLE ? body.readUInt32LE(20) : 0;
   const [layout, usual] = USUAL_LOUDSPEAKERS[channels] ?? [null, 0];
   return {

@@ -94,6 +94,7 @@ describe.each(programs)('decoding with the $kind ffmpeg', (ffmpeg) => {
     ['24 bits in 32', 1, 24, 4],
     ['16 bits in 24', 1, 16, 3],
     ['24 bits in 32-bit floating point', 3, 24, 4],
+    ['32 announced bits in 24', 1, 32, 3],
   ] as const)('reads WAV with %s', async (_what, kind, validBits, sampleBytes) => {
     const path = await put('padded.wav', extensibleWavFile({ kind, validBits, sampleBytes }, SPEECH));
     const file = await opened(path, { ffmpeg });
