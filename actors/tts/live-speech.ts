@@ -132,6 +132,7 @@ class SentenceSpeech implements LiveSpeech {
     this.#open += text;
     // White space, signs and digits belong to no language.
     if (this.#reader === null && !LETTER.test(this.#open)) return;
+    if (SSML_MAY_FOLLOW.test(this.#open)) return;
     const reader = await this.#readerOf(this.#open);
     if (signal.aborted) return;
     const clauses = reader.clausesOf(this.#open);
@@ -242,6 +243,9 @@ const BEGINS_WITH_LETTER = /^\s*\p{L}/u;
  * after it decides whether the sentence goes on.
  */
 const STREET_MAY_FOLLOW = /(?<!\S)[\d,.-]*\d\s+W\.\s+(?:[\p{Lu}\d]\S*\s+){0,3}\S*$/u;
+
+/** Nothing but XML comments and the beginning of a tag. */
+const SSML_MAY_FOLLOW = /^\s*<!--(?!.*-->\s*(?!<!--|<\S{0,4}$)\S)/s;
 
 /** Groups of a telephone number. Letters end it, also in scripts without spaces. */
 const MOST_GROUPS = 6;

@@ -92,6 +92,18 @@ describe('text that comes in pieces', () => {
     expect(said).toEqual([['It needs 60 W.'], ['Then it stops.'], ['We used 5 W.']]);
   });
 
+  it('speaks no comment before SSML', async () => {
+    for (const pieces of [
+      ['<!-- Say this. ', '-->', ' <spe', 'ak>one</speak>'],
+      ['<!-- One. --><!-- Two. ', '--> ', '<speak>one</speak>'],
+    ]) {
+      await expect(spoken(...pieces)).rejects.toMatchObject({ code: 'INVALID_SSML' });
+    }
+    const { said } = await spoken('<!-- One. ', '--> <b', '> two. ', 'Three. ');
+    expect(said.length).toBeGreaterThan(1);
+    expect(said.flat().join(' ')).toBe('<!-- One. --> <b> two. Three.');
+  });
+
   it('keeps the groups of a telephone number together', async () => {
     const { said } = await spoken('Our office in town takes calls on ', '(415) ', '555 ', '26', '71 ', 'all day long.');
     expect(said.flat().filter((clause) => /\d/.test(clause))).toEqual([expect.stringContaining('(415) 555 2671')]);
