@@ -158,11 +158,12 @@ const STREETS: ReadonlySet<string> = new Set(
 
 /** Also reads the second of two units: "per hour". */
 function measureName(
-  written: string,
+  asWritten: string,
   { isAttached }: { isAttached: boolean },
   amount: { whole: string; decimals: string | null },
   language: SpokenLanguage,
 ): string | null {
+  const written = asWritten.replace(/(?<=\p{L})\^?[23]$/u, (power) => (power.endsWith('2') ? '²' : '³'));
   if (written === '%' || written === '٪' || written === '％') return language.percent;
   if (language.base === 'en') {
     const rate = RATES.get(written);
@@ -218,7 +219,7 @@ const UNITS: ReadonlyMap<string, string> = new Map(
       rpm: 'revolution-per-minute',
       RPM: 'revolution-per-minute',
     },
-    ...{ ppm: 'part-per-million', 'm²': 'square-meter', m2: 'square-meter', sqm: 'square-meter' },
+    ...{ ppm: 'part-per-million', 'm²': 'square-meter', sqm: 'square-meter' },
     ...{
       'm³': 'cubic-meter',
       'km²': 'square-kilometer',
@@ -226,6 +227,7 @@ const UNITS: ReadonlyMap<string, string> = new Map(
       'ft²': 'square-foot',
       'm/s': 'meter-per-second',
     },
+    ...{ 'cm²': 'square-centimeter', 'mm²': 'square-millimeter', 'cm³': 'cubic-centimeter' },
     ...{ ha: 'hectare', µs: 'microsecond', μs: 'microsecond', tsp: 'teaspoon', tbsp: 'tablespoon' },
     ...{ 'km/h': 'kilometer-per-hour', 'किमी/घंटा': 'kilometer-per-hour' },
     ...{ किमी: 'kilometer', 'कि.मी': 'kilometer', কিমি: 'kilometer', கிமீ: 'kilometer', 'கி.மீ': 'kilometer' },
@@ -252,13 +254,10 @@ const RATES: ReadonlyMap<string, readonly [unit: string, per: string]> = new Map
       kph: ['kilometer', 'hour'],
     },
     ...{ mph: ['mile', 'hour'], 'mi/h': ['mile', 'hour'], 'km/s': ['kilometer', 'second'], 'm/s': ['meter', 'second'] },
-    ...{
-      'm/s²': ['meter', 'second squared'],
-      'm/s2': ['meter', 'second squared'],
-      'm/s^2': ['meter', 'second squared'],
-    },
+    ...{ 'm/s²': ['meter', 'second squared'], 'm³/s': ['cubic-meter', 'second'], 'm³/h': ['cubic-meter', 'hour'] },
     ...{ 'MB/s': ['megabyte', 'second'], 'GB/s': ['gigabyte', 'second'], 'KB/s': ['kilobyte', 'second'] },
     ...{ 'km/l': ['kilometer', 'liter'], kmpl: ['kilometer', 'liter'], 'mg/dl': ['milligram', 'deciliter'] },
     ...{ 'kg/m³': ['kilogram', 'cubic meter'], 'mg/kg': ['milligram', 'kilogram'], 'g/l': ['gram', 'liter'] },
+    ...{ 'g/cm³': ['gram', 'cubic centimeter'], 'W/m²': ['watt', 'square meter'] },
   }),
 );

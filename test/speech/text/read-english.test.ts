@@ -260,6 +260,12 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['60 km/h', 'sixty kilometers per hour'],
     ['9.8 m/s²', 'nine point eight meters per second squared'],
     ['a 5m/s^2 rise', 'a five meters per second squared rise'],
+    [
+      '1 cm³, 2 cm2, 30 km^2 and 4mm²',
+      'one cubic centimeter, two square centimeters, | thirty square kilometers and four square millimeters',
+    ],
+    ['8 kg/m3, 1 g/cm³', 'eight kilograms per cubic meter, one gram per cubic centimeter'],
+    ['2 m³/s at 10 W/m2', 'two cubic meters per second at ten watts per square meter'],
     ['5-10 km', 'five to ten kilometers'],
     ['2.4GHz', 'two point four gigahertz'],
     ['12 ft x 10 ft', 'twelve feet by ten feet'],
