@@ -163,7 +163,10 @@ function measureName(
   amount: { whole: string; decimals: string | null },
   language: SpokenLanguage,
 ): string | null {
-  const written = asWritten.replace(/(?<=\p{L})\^?[23]$/u, (power) => (power.endsWith('2') ? '²' : '³'));
+  const degree = language.base === 'en' ? /^º/ : /^º(?=[CF]$)/;
+  const written = asWritten
+    .replace(degree, '°')
+    .replace(/(?<=\p{L})\^?[23]$/u, (power) => (power.endsWith('2') ? '²' : '³'));
   if (written === '%' || written === '٪' || written === '％') return language.percent;
   if (language.base === 'en') {
     const rate = RATES.get(written);
@@ -228,7 +231,7 @@ const UNITS: ReadonlyMap<string, string> = new Map(
       'm/s': 'meter-per-second',
     },
     ...{ 'cm²': 'square-centimeter', 'mm²': 'square-millimeter', 'cm³': 'cubic-centimeter' },
-    ...{ ha: 'hectare', µs: 'microsecond', μs: 'microsecond', tsp: 'teaspoon', tbsp: 'tablespoon' },
+    ...{ ha: 'hectare', '¢': 'cent', µs: 'microsecond', μs: 'microsecond', tsp: 'teaspoon', tbsp: 'tablespoon' },
     ...{ 'km/h': 'kilometer-per-hour', 'किमी/घंटा': 'kilometer-per-hour' },
     ...{ किमी: 'kilometer', 'कि.मी': 'kilometer', কিমি: 'kilometer', கிமீ: 'kilometer', 'கி.மீ': 'kilometer' },
     ...{ కిమీ: 'kilometer', 'కి.మీ': 'kilometer', કિમી: 'kilometer', 'કિ.મી': 'kilometer', ಕಿಮೀ: 'kilometer' },

@@ -165,6 +165,7 @@ const OWN_UNITS: Record<string, readonly [one: string, many: string]> = {
   pascal: ['pascal', 'pascals'],
   kilopascal: ['kilopascal', 'kilopascals'],
   'square-meter': ['square meter', 'square meters'],
+  cent: ['cent', 'cents'],
   'square-centimeter': ['square centimeter', 'square centimeters'],
   'square-millimeter': ['square millimeter', 'square millimeters'],
   'cubic-meter': ['cubic meter', 'cubic meters'],

@@ -267,6 +267,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['8 kg/m3, 1 g/cm³', 'eight kilograms per cubic meter, one gram per cubic centimeter'],
     ['2 m³/s at 10 W/m2', 'two cubic meters per second at ten watts per square meter'],
     ['5-10 km', 'five to ten kilometers'],
+    ['20º or 20 ºC', 'twenty degrees or twenty degrees Celsius'],
+    ['1¢ or 5¢.', 'one cent or five cents.'],
     ['2.4GHz', 'two point four gigahertz'],
     ['12 ft x 10 ft', 'twelve feet by ten feet'],
     ['5 ft 10 in tall', 'five feet ten inches tall'],

@@ -109,6 +109,7 @@ describe('readings in languages whose numbers the engine reads', () => {
     ['de', 'Das kostet 5,50 €.', 'Das kostet 5,50 Euro.'],
     ['de', '1.234.567 Stück', '1234567 Stück'],
     ['fr', '20 km', '20 kilomètres'],
+    ['es', 'el 20º piso a 20ºC y 5¢', 'el 20º piso a 20 grados Celsius y 5¢'],
     ['fr', '12 345 €', '12345 euros'],
     ['fr', '1 234 567,50 euros', '1234567,50 euros'],
     ['es', '$5', '5 dólares estadounidenses'],
