@@ -58,11 +58,17 @@ export function readCode(at: number, { tokens, language }: Context): Reading | n
 function readRomanNumeral(at: number, { tokens, language }: Context): Reading | null {
   const before = tokens[at - 1];
   const { core } = tokens[at]!;
-  if (before === undefined || before.trail !== '' || !/^[IVXL]{1,7}$/.test(core)) return null;
-  const number = fromRoman(core);
+  const [, numeral = '', ending] = /^([IVXL]{1,7})(['’]s)?$/.exec(core) ?? [];
+  if (before === undefined || before.trail !== '' || numeral === '') return null;
+  const number = fromRoman(numeral);
   if (number === null) return null;
-  if (REGNAL_NAMES.has(before.core) && core.length > 1) return { spoken: [`the ${language.numbers!.ordinal(number)}`] };
-  if (!NUMBERED_THINGS.has(before.core.toLowerCase()) || !/^\p{Lu}/u.test(before.core)) return null;
+  if (REGNAL_NAMES.has(before.core) && core.length > 1) {
+    return { spoken: [`the ${language.numbers!.ordinal(number)}${ending === undefined ? '' : "'s"}`] };
+  }
+  if (ending !== undefined || !NUMBERED_THINGS.has(before.core.toLowerCase())) return null;
+  // Unlike "part I play", "grade X" and "one unit IV".
+  const isSure = /^[IVX]{2,}$/.test(numeral) && before.core !== 'unit';
+  if (!isSure && !/^\p{Lu}/u.test(before.core)) return null;
   return { spoken: [language.numbers!.cardinal(number, null)] };
 }
 

@@ -499,6 +499,9 @@ const SUBJECTS: Record<string, readonly Row[]> = {
   ],
   'Roman numerals': [
     ['Henry VIII', 'Henry the eighth'],
+    ["Elizabeth II's reign", "Elizabeth the second's reign"],
+    ['section IX of a phase III trial', 'section nine of a phase three trial'],
+    ['the part I play, one unit IV', 'the part I play, | one unit IV'],
     ['Chapter IV', 'Chapter four'],
     ['World War II', 'World War two'],
     ['I saw IV bags', 'I saw IV bags'],
