@@ -20,8 +20,17 @@ export function readTelephone(at: number, { tokens, language }: Context): Readin
     const said = groups.slice(0, words).map((group) => sayTelephone(group, language));
     return { spoken: said.map((group, index) => (index === words - 1 || group === '' ? group : `${group},`)) };
   }
-  return readLabelled(at, { tokens, language });
+  return readLabelled(at, { tokens, language }) ?? readVanity(at, { tokens, language });
 }
+
+/** The toll-free 1-800-FLOWERS and 888-GO-FEDEX. */
+function readVanity(at: number, { tokens, language }: Context): Reading | null {
+  const [, digits = '', name = ''] = VANITY.exec(tokens[at]!.core) ?? [];
+  if (digits === '' || language.base !== 'en') return null;
+  return { spoken: [`${sayTelephone(digits, language)}, ${name.toLowerCase().replaceAll('-', ' ')}`] };
+}
+
+const VANITY = /^((?:1-)?8(?:00|33|44|55|66|77|88))-([A-Z]{2,}(?:-[A-Z]{2,}){0,2})$/;
 
 /** "Phone:+14155550100", without a space. */
 function readLabelled(at: number, { tokens, language }: Context): Reading | null {

@@ -188,6 +188,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['worked 1600 hours', 'worked one thousand six hundred hours'],
   ],
   telephones: [
+    ['1-800-FLOWERS', 'one, eight zero zero, flowers'],
+    ['Call 888-GO-FEDEX.', 'Call eight eight eight, go fedex.'],
     ['Phone:+14155552671', 'Phone, plus one, four one five, five five five, two six seven one'],
     ['Fax:415-555-2671', 'Fax, four one five, five five five, two six seven one'],
     ['Ann (+1 415 555 2671)', 'Ann, plus one, four one five, five five five, two six seven one,'],
