@@ -3,7 +3,7 @@ import { letters } from './letters.ts';
 import { parseNumber, sayDigits, sayNumber } from './numbers.ts';
 import type { Context, Reading } from './token.ts';
 
-/** Reads email addresses, web addresses and file names: info@example.com, www.example.co.uk/help, notes.txt. */
+/** Reads email addresses, web addresses and file names: info@example.com, 10.0.0.1:8080, notes.txt. */
 export function readAddress(at: number, { tokens, language }: Context): Reading | null {
   const { core } = tokens[at]!;
   const words = PUNCTUATION_NAMES[language.base];
@@ -11,7 +11,7 @@ export function readAddress(at: number, { tokens, language }: Context): Reading 
   if (EMAIL.test(core)) return { spoken: [sayAddress(core, words, language)] };
   const url = /^(?:https?:\/\/|ftp:\/\/|mailto:)(?=.)/i.exec(core)?.[0] ?? '';
   const rest = core.slice(url.length);
-  if (url !== '' || /^www\./i.test(core) || isDomain(rest)) {
+  if (url !== '' || /^www\./i.test(core) || isDomain(rest) || HOST_AND_PORT.test(core)) {
     return { spoken: [sayAddress(rest.replace(/\/$/, ''), words, language)] };
   }
   // Node.js and report.pdf, but not a sentence that lacks its space: end.Start
@@ -20,6 +20,8 @@ export function readAddress(at: number, { tokens, language }: Context): Reading 
 }
 
 const EMAIL = /^[\p{L}\d._%+-]{1,64}@[\p{L}\d-]{1,63}(?:\.[\p{L}\d-]{1,63}){1,8}$/u;
+
+const HOST_AND_PORT = /^(?:localhost|\d{1,3}(?:\.\d{1,3}){3}):\d{2,5}(?:\/\S*)?$/i;
 
 function isDomain(text: string): boolean {
   const host = /^([a-z\d-]{1,63}(?:\.[a-z\d-]{1,63}){1,8})(?:[:/?#]|$)/i.exec(text)?.[1];

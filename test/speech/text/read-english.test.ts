@@ -300,6 +300,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['R&D', 'R. and D.'],
   ],
   addresses: [
+    ['10.0.0.1:8080', 'ten dot zero dot zero dot one colon eight zero eight zero'],
+    ['localhost:80/help', 'localhost colon eighty slash help'],
     ['info@example.com', 'info at example dot com'],
     ['a.b_c@example.co.in', 'a dot b underscore c at example dot co dot in'],
     ['https://www.example.com/help', 'W.W.W. dot example dot com slash help'],
