@@ -28,10 +28,14 @@ function readNumericDate(at: number, { tokens, language }: Context): Reading | n
   if (!hasDigit) return null;
   const date = parseNumericDate(core, language) ?? parseHyphenatedDate(core, language);
   if (date === null) return null;
+  const spoken = sayDateAt(at, date, { tokens, language });
+  return spoken === null ? null : { spoken: [spoken] };
+}
+
+/** Says "the" once, in "the 21/11/2026" too. */
+export function sayDateAt(at: number, date: CalendarDate, { tokens, language }: Context): string | null {
   const spoken = sayDate(date, language);
-  if (spoken === null) return null;
-  const prior = tokens[at - 1]?.core.toLowerCase();
-  return { spoken: [prior === 'the' ? spoken.replace(/^the /, '') : spoken] };
+  return tokens[at - 1]?.core.toLowerCase() === 'the' ? (spoken?.replace(/^the /, '') ?? null) : spoken;
 }
 
 /** "On 5/6", "Tue, 5/6", "date: 5/6", "from 12/24 to 1/2" and "by 12/25", but "on 3/4 inch pipe", "cut by 1/2" and "on 24/7". */

@@ -1,4 +1,4 @@
-import { parseNumericDate, sayDate } from './dates.ts';
+import { parseNumericDate, sayDateAt } from './dates.ts';
 import type { SpokenLanguage } from './languages/language.ts';
 import { letters } from './letters.ts';
 import { type Context, isOpen, type Reading, type Token } from './token.ts';
@@ -63,7 +63,7 @@ export function readTimestamp(at: number, { tokens, language }: Context): Readin
   const clock = { hour, minute, second: second === '00' ? null : second, isHalfDay: false };
   // Engines of other languages read digits themselves.
   const time = sayClock(clock, language) ?? (language.phrases === null ? `${hour}:${minute}` : null);
-  const said = sayDate(date, language);
+  const said = sayDateAt(at, date, { tokens, language });
   if (said === null || time === null) return null;
   return { spoken: [`${said}, ${time}${zone === '' ? '' : ` ${sayZone(zone, language)}`}`] };
 }

@@ -523,6 +523,7 @@ describe('British and Indian English reading', () => {
     ['en-gb', '101 dogs', 'one hundred and one dogs'],
     ['en-gb', 'on 5/6', 'on the fifth of June'],
     ['en-gb', '21/11/2026', 'the twenty-first of November, twenty twenty-six'],
+    ['en-gb', 'the 2026-11-28T14:05', 'the twenty-eighth of November, twenty twenty-six, fourteen oh five'],
     ['en-gb', '2005', 'two thousand and five'],
     ['en-gb', '1,000,001', 'one million and one'],
     ['en-in', '05/11/2026', 'the fifth of November, twenty twenty-six'],
