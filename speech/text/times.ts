@@ -55,9 +55,16 @@ export function readTime(at: number, { tokens, language }: Context): Reading | n
   return time === null ? null : { spoken: [time] };
 }
 
-/** Reads ISO 8601 date-times such as 2026-11-28T14:05:00Z and 2026-11-28T14:05+05:30. Omits fractions of a second. */
+/**
+ * Reads date-times such as 2026-11-28T14:05:00Z, 2026-11-28T14:05+05:30 (ISO 8601) and 2026-11-28 14:05:00.123. Omits
+ * fractions of a second.
+ */
 export function readTimestamp(at: number, { tokens, language }: Context): Reading | null {
-  const [, day = '', hour = '', minute = '', second = '00', zone = ''] = TIMESTAMP.exec(tokens[at]!.core) ?? [];
+  const { core } = tokens[at]!;
+  const next = isOpen(tokens[at]) ? (tokens[at + 1]?.core ?? '') : '';
+  const isSpaced = PRECISE_TIME.test(next);
+  const written = TIMESTAMP.exec(isSpaced ? `${core}T${next}` : core);
+  const [, day = '', hour = '', minute = '', second = '00', zone = ''] = written ?? [];
   const date = parseNumericDate(day, language);
   if (date === null) return null;
   const clock = { hour, minute, second: second === '00' ? null : second, isHalfDay: false };
@@ -65,8 +72,12 @@ export function readTimestamp(at: number, { tokens, language }: Context): Readin
   const time = sayClock(clock, language) ?? (language.phrases === null ? `${hour}:${minute}` : null);
   const said = sayDateAt(at, date, { tokens, language });
   if (said === null || time === null) return null;
-  return { spoken: [`${said}, ${time}${zone === '' ? '' : ` ${sayZone(zone, language)}`}`] };
+  const timeSaid = `${time}${zone === '' ? '' : ` ${sayZone(zone, language)}`}`;
+  return { spoken: isSpaced ? [`${said},`, timeSaid] : [`${said}, ${timeSaid}`] };
 }
+
+/** With a zone or a fraction, unlike the range 14:05-15:00. */
+const PRECISE_TIME = /^\d\d:\d\d(?:Z|:\d\d(?:[.,]\d+)?(?:Z|[-+]\d\d(?::?\d\d)?)|:\d\d[.,]\d+)$/;
 
 const TIMESTAMP =
   /^(\d{4}-\d\d-\d\d)T([01]\d|2[0-4]):([0-5]\d)(?::([0-5]\d)(?:[.,]\d{1,9})?)?(Z|[-+]\d\d(?::?\d\d)?)?$/i;
