@@ -34,7 +34,7 @@ const CAPITALIZED = `
   microsoft netflix wikipedia`;
 
 const WITH_OTHER_CAPITALS =
-  'usa:USA uk:UK u.s.:U.S. u.s.a.:U.S.A. u.k.:U.K. ph.d.:Ph.D. nasa:NASA fbi:FBI youtube:YouTube whatsapp:WhatsApp linkedin:LinkedIn github:GitHub gmail:Gmail';
+  'usa:USA uk:UK u.s.:U.S. u.s.a.:U.S.A. u.k.:U.K. ph.d.:Ph.D. nasa:NASA fbi:FBI youtube:YouTube whatsapp:WhatsApp linkedin:LinkedIn github:GitHub gmail:Gmail iphone:iPhone iphones:iPhones ipad:iPad ipads:iPads imac:iMac icloud:iCloud macbook:MacBook macos:macOS';
 
 /** Words always written with a capital, by their lower case. Without ambiguous ones: polish, turkey, march, may. */
 export const PROPER_NAMES: ReadonlyMap<string, string> = new Map([

@@ -45,6 +45,10 @@ export const EXAMPLES: readonly ExampleGroup[] = [
       ['turn left. polish people live there', 'Turn left. Polish people live there'],
       ['we flew from london to new york', 'We flew from London to New York'],
       ['he lives in india', 'He lives in India'],
+      [
+        "iphones and an ipad's screen run on macos, not in lib/macos",
+        "iPhones and an iPad's screen run on macOS, not in lib/macos",
+      ],
       ['eat turkey in turkey', 'Eat turkey in turkey'],
       ['the china on the shelf', 'The china on the shelf'],
       ['dr. smith is here', 'Dr. Smith is here'],
