@@ -43,9 +43,10 @@ function properName(tokens: readonly Token[], at: number, lower: string): string
   const bare = lower.endsWith("'s") ? lower.slice(0, -2) : lower;
   const proper = PROPER_NAMES.get(bare);
   if (proper !== undefined) return isJoined(tokens, at) ? null : proper + text.slice(bare.length);
-  if (PROPER_PAIRS.get(lower)?.has(wordAfter(tokens, at)) || PROPER_PAIRS.get(wordBefore(tokens, at))?.has(bare)) {
-    return capitalized(text);
-  }
+  const followsStop = tokens[at - 1]?.kind === 'space' && tokens[at - 2]?.text === '.';
+  const after = wordAfter(tokens, lower === 'st' && tokens[at + 1]?.text === '.' ? at + 1 : at).replace(/'s$/, '');
+  const before = followsStop && lookup(tokens[at - 3]) === 'st' ? 'st' : wordBefore(tokens, at);
+  if (PROPER_PAIRS.get(lower)?.has(after) || PROPER_PAIRS.get(before)?.has(bare)) return capitalized(text);
   if (TITLES.has(lower)) return isTitle(tokens, at) ? capitalized(text) : null;
   if (MONTHS_AND_MORE.has(lower)) return isMonth(tokens, at, lower) ? capitalized(text) : null;
   return followsTitle(tokens, at) && lower.length > 1 && !COMMON_ENGLISH.has(lower) ? capitalized(text) : null;

@@ -13,6 +13,7 @@ export const PROPER_PAIRS: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ['saudi', new Set(['arabia'])],
   ['costa', new Set(['rica'])],
   ['puerto', new Set(['rico'])],
+  ['st', new Set(['louis', 'petersburg', 'moritz', 'lucia', 'kitts'])],
 ]);
 
 const CAPITALIZED = `

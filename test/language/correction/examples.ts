@@ -45,6 +45,8 @@ export const EXAMPLES: readonly ExampleGroup[] = [
       ['turn left. polish people live there', 'Turn left. Polish people live there'],
       ['we flew from london to new york', 'We flew from London to New York'],
       ['he lives in india', 'He lives in India'],
+      ["new york's streets", "New York's streets"],
+      ["from st. louis to st lucia's main st. by car", "From St. Louis to St Lucia's main st. by car"],
       [
         "iphones and an ipad's screen run on macos, not in lib/macos",
         "iPhones and an iPad's screen run on macOS, not in lib/macos",
