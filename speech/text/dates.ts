@@ -26,11 +26,20 @@ export function readDate(at: number, context: Context): Reading | null {
 function readNumericDate(at: number, { tokens, language }: Context): Reading | null {
   const { core, hasDigit } = tokens[at]!;
   if (!hasDigit) return null;
+  const [, from = '', until = ''] = (language.to !== null && ISO_INTERVAL.exec(core)) || [];
+  const ends = [from, until].map((end) => {
+    const date = parseNumericDate(end, language);
+    return date && sayDate(date, language);
+  });
+  if (!ends.includes(null)) return { spoken: [ends.join(` ${language.to} `)] };
   const date = parseNumericDate(core, language) ?? parseHyphenatedDate(core, language);
   if (date === null) return null;
   const spoken = sayDateAt(at, date, { tokens, language });
   return spoken === null ? null : { spoken: [spoken] };
 }
+
+/** ISO 8601: 2026-11-28/2026-12-01. */
+const ISO_INTERVAL = /^(\d{4}-\d\d-\d\d)\/(\d{4}-\d\d-\d\d)$/;
 
 /** Says "the" once, in "the 21/11/2026" too. */
 export function sayDateAt(at: number, date: CalendarDate, { tokens, language }: Context): string | null {

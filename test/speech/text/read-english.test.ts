@@ -455,6 +455,7 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['$ 1.5 million/yr. It grows.', 'one point five million dollars per year. | It grows.'],
   ],
   'ranges of dates and fractions': [
+    ['2026-11-28/2026-12-01', 'November twenty-eighth, twenty twenty-six to December first, twenty twenty-six'],
     ['Closed 12/24-1/2.', 'Closed December twenty-fourth to January second.'],
     ['1/4-1/2 cup', 'one quarter to one half cup'],
     ['3/4-1/2 inch', 'three quarters to one half inch'],
