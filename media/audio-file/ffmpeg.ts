@@ -147,6 +147,7 @@ function argumentsFor({
     ...['-nostdin', '-hide_banner', '-nostats', '-loglevel', 'level+info'],
     ...['-protocol_whitelist', 'file,pipe', '-format_whitelist', CONTAINERS, '-threads', '1'],
     ...(hints === null || hints.decoder === null ? [] : ['-c:a', hints.decoder]),
+    ...(hints?.hasNoLength ? ['-ignore_length', '1'] : []),
     ...['-i', `file:${inputPath}`, '-map', '0:a:0', '-vn', '-sn', '-dn', '-map_metadata', '-1', '-af', filter],
     ...['-fflags', '+bitexact', '-t', String(seconds), '-fs', String(fileBytes), '-f', 'wav', 'pipe:1'],
   ];

@@ -30,6 +30,8 @@ export interface WavHints {
   durationScale: number;
   /** For one or two channels of unusual loudspeakers: ffmpeg plays one left at both sides, and rejects others. */
   layout: 'mono' | 'stereo' | null;
+  /** RF64 of a writer that could not go back to write the length. */
+  hasNoLength: boolean;
 }
 
 /**
@@ -39,13 +41,17 @@ export interface WavHints {
 export async function readWavHints(handle: FileHandle, fileBytes: number): Promise<WavHints | null> {
   const head = await readAt(handle, 0, 12);
   if (!/^(?:RIFF|RF64|BW64).{4}WAVE$/s.test(head.toString('latin1'))) return null;
+  let hasNoLength = false;
   for await (const { id, offset, bytes } of wavChunks(handle, fileBytes)) {
-    if (id === 'fmt ') return hintsOf(await readAt(handle, offset, Math.min(bytes, 40)));
+    if (id === 'ds64') hasNoLength = (await readAt(handle, offset + 8, 8)).equals(Buffer.alloc(8));
+    if (id !== 'fmt ') continue;
+    const hints = hintsOf(await readAt(handle, offset, Math.min(bytes, 40)));
+    return hints && { ...hints, hasNoLength };
   }
   return null;
 }
 
-function hintsOf(body: Buffer): WavHints | null {
+function hintsOf(body: Buffer): Omit<WavHints, 'hasNoLength'> | null {
   if (body.length < 16) return null;
   const tag = body.readUInt16LE(0);
   const kind = tag === EXTENSIBLE ? extensibleKind(body) : tag;

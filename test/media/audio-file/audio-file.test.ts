@@ -118,6 +118,18 @@ describe.each(programs)('decoding with the $kind ffmpeg', (ffmpeg) => {
     await file.dispose();
   });
 
+  it('reads RF64 whose writer left the length open', async () => {
+    const wav = wavFile(SPEECH);
+    wav.writeUInt32LE(0xffffffff, wav.indexOf('data') + 4);
+    const head = Buffer.from('RF64\xff\xff\xff\xffWAVEds64\x1c\0\0\0', 'latin1');
+    const file = await opened(await put('rf64.wav', Buffer.concat([head, Buffer.alloc(28), wav.subarray(12)])), {
+      ffmpeg,
+    });
+    expect(file).toMatchObject({ durationMs: SPEECH_MS, isIncomplete: false });
+    expect(await samplesOf(file)).toEqual(SPEECH);
+    await file.dispose();
+  });
+
   it('keeps two channels and downmixes more to two', async () => {
     const stereo = await put('stereo.wav', wavFile(SPEECH, OTHER_SPEECH));
     for (const [name, more] of [
