@@ -11,7 +11,7 @@ import { readMeasure } from './percent-and-units.ts';
 import type { ScriptWord } from './script.ts';
 import { readRange, readSymbols } from './symbols.ts';
 import { readGroupedNumber, readTelephone } from './telephone.ts';
-import { isTimeZone, readTime, readTimestamp, readTimeZone } from './times.ts';
+import { isTimeZone, readDuration, readTime, readTimestamp, readTimeZone } from './times.ts';
 import { type Context, isOpen, type Reading, type Rule, type Token, toToken } from './token.ts';
 
 export interface ReadWord extends ScriptWord {
@@ -76,6 +76,7 @@ const RULES_WITH_DIGITS: readonly Rule[] = [
     readTelephone,
     readGroupedNumber,
     readTimestamp,
+    readDuration,
     readDate,
     readTime,
     readMoney,

@@ -1,6 +1,7 @@
 import { parseNumericDate, sayDateAt } from './dates.ts';
 import type { SpokenLanguage } from './languages/language.ts';
 import { letters } from './letters.ts';
+import { parseNumber, sayNumber } from './numbers.ts';
 import { type Context, isOpen, type Reading, type Token } from './token.ts';
 
 /** Reads 10:30, 14:05:30, 10:30 am, 5pm, 10.30 a.m., 8 a.m.–5 p.m. */
@@ -78,6 +79,21 @@ export function readTimestamp(at: number, { tokens, language }: Context): Readin
 
 /** With a zone or a fraction, unlike the range 14:05-15:00. */
 const PRECISE_TIME = /^\d\d:\d\d(?:Z|:\d\d(?:[.,]\d+)?(?:Z|[-+]\d\d(?::?\d\d)?)|:\d\d[.,]\d+)$/;
+
+/** Reads ISO 8601 durations with a time, such as PT1H30M. English only. */
+export function readDuration(at: number, { tokens, language }: Context): Reading | null {
+  const { core } = tokens[at]!;
+  if (language.base !== 'en' || !core.startsWith('P')) return null;
+  const [, ...amounts] = DURATION.exec(core) ?? [];
+  const said = amounts.flatMap((written, index) => {
+    const amount = written === undefined ? null : parseNumber(written, language);
+    return amount === null ? [] : [`${sayNumber(amount, language)} ${language.unit(DURATION_UNITS[index]!, amount)}`];
+  });
+  return said.length === 0 ? null : { spoken: [said.join(' ')] };
+}
+
+const DURATION = /^P(?:(\d{1,3})D)?T(?:(\d{1,4})H)?(?:(\d{1,4})M)?(?:(\d{1,5}(?:\.\d{1,3})?)S)?$/;
+const DURATION_UNITS = ['day', 'hour', 'minute', 'second'];
 
 const TIMESTAMP =
   /^(\d{4}-\d\d-\d\d)T([01]\d|2[0-4]):([0-5]\d)(?::([0-5]\d)(?:[.,]\d{1,9})?)?(Z|[-+]\d\d(?::?\d\d)?)?$/i;

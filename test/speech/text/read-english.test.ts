@@ -481,6 +481,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['You got +₹1.5 lakh and +€5.', 'You got plus one point five lakh rupees and plus five euros.'],
   ],
   'durations with short units': [
+    ['PT1H30M or P1DT0.5S.', 'one hour thirty minutes or one day zero point five seconds.'],
+    ['P1D, PT', 'P. one D., P.T.'],
     ['1hr 20m', 'one hour twenty minutes'],
     ['1h 20m 30s', 'one hour twenty minutes thirty seconds'],
     ['in 5m 30s', 'in five minutes thirty seconds'],
