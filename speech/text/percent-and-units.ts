@@ -145,7 +145,7 @@ function streetAfter(at: number, tokens: readonly Token[], mark = ','): number |
   for (let word = at + 1; word < at + 4; word++) {
     const before = tokens[word - 1];
     const name = tokens[word]?.core ?? '';
-    const isJoined = (word === at + 1 && before?.trail === mark) || isOpen(before);
+    const isJoined = (word === at + 1 && before?.trail === mark && !before.endsParagraph) || isOpen(before);
     if (!isJoined || !/^[\p{Lu}\d]/u.test(name)) return null;
     if (STREETS.has(name.toLowerCase())) return word;
   }

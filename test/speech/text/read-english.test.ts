@@ -272,6 +272,7 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['8 kg/m3, 1 g/cm³', 'eight kilograms per cubic meter, one gram per cubic centimeter'],
     ['2 m³/s at 10 W/m2', 'two cubic meters per second at ten watts per square meter'],
     ['5-10 km', 'five to ten kilometers'],
+    ['A lamp of 60 W.\n\nOak Street is dark.', 'A lamp of sixty watts. | Oak Street is dark.'],
     ['20º or 20 ºC', 'twenty degrees or twenty degrees Celsius'],
     ['1¢ or 5¢.', 'one cent or five cents.'],
     ['2.4GHz', 'two point four gigahertz'],
