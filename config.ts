@@ -104,9 +104,13 @@ function readDotEnv(path: string): Record<string, string | undefined> {
 
 /** `parseEnv` skips a line such as `PORT: 9001`. */
 function requireEqualsSigns(text: string): void {
-  for (const [index, line] of text.split('\n').entries()) {
+  const lines = text.split('\n');
+  for (const [index, line] of lines.entries()) {
     const [, name = ''] = /^\s*(?:export\s+)?(\w+)(?:\s*:|\s+[^\s=])/.exec(line) ?? [];
-    if (knownNames().includes(name)) throw new Error(`line ${index + 1} must be ${name}=VALUE`);
+    if (!knownNames().includes(name)) continue;
+    // A setting added here becomes text if the line belongs to a value in quotes.
+    const isOutside = '?' in parseEnv(lines.toSpliced(index, 0, '?=').join('\n'));
+    if (isOutside) throw new Error(`line ${index + 1} must be ${name}=VALUE`);
   }
 }
 

@@ -348,6 +348,16 @@ describe('.env file', () => {
     expect(loadConfig({}, [], path)).toMatchObject({ port: 9000, redisUrl: null });
   });
 
+  it.each(['"', "'", '`'])('may name settings in the lines of a value in %s', (quote) => {
+    const text = `NOTE=${quote}-----BEGIN\nPORT: 9001\n  HOST 0.0.0.0\nSIP_PORT: 5060${quote} # mine\nPORT=9000\n`;
+    for (const written of [text, text.replaceAll('\n', '\r\n')]) {
+      writeFileSync(path, written);
+      expect(loadConfig({}, [], path)).toMatchObject({ port: 9000 });
+    }
+    writeFileSync(path, `${text}PORT: 9001\n`);
+    expect(() => loadConfig({}, [], path)).toThrow(/line 6 must be PORT=VALUE$/);
+  });
+
   it('stops the start if it is unreadable', () => {
     expect(() => loadConfig({}, [], folder)).toThrow(ConfigError);
   });
