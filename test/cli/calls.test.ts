@@ -257,6 +257,26 @@ describe('tandem call', () => {
     expect([exitCode, stderr]).toEqual([1, `tandem: the answer of ${server.url} was broken off: try again.\n`]);
   });
 
+  it.each([
+    { answer: '{"success":true,', code: 'BROKEN_OFF' },
+    { answer: '', code: 'UNREACHABLE' },
+  ])(
+    'names the reference of a call whose answer $answer is lost, to look for it and not to dial twice',
+    async ({ answer, code }) => {
+      await using server = await startBreakingServer(answer);
+      for (const given of [[], ['--reference', 'cli-lost']]) {
+        const { exitCode, document } = await run('call', AGENT, CUSTOMER, ...given, '--json', '--url', server.url);
+        const { reference_id: reference } = JSON.parse(server.bodies.at(-1)!) as { reference_id: string };
+        const message =
+          `the call may have been placed, but the answer was lost. See it with: tandem call status ${reference}. ` +
+          `To try again without dialing twice, add: --reference ${reference}`;
+        expect([exitCode, document.code, document.message]).toEqual([1, code, message]);
+        expect(reference).toMatch(given[1] ?? /^cli-[\da-f-]{36}$/);
+      }
+      expect(server.bodies).toHaveLength(2);
+    },
+  );
+
   it('names the capture file that cannot be written', async () => {
     const { call_id: callId } = await platform.call('cli-follow');
     const { exitCode, stderr } = await run('call', 'ladder', callId, '--pcap', folder.path);

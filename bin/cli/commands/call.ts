@@ -1,10 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import type { PublicCall, PublicLeg, PublicTranscript } from '../../../actors/call-view.ts';
 import type { PublicSipTrace } from '../../../http/schemas/sip-message.ts';
 import { sipLadder } from '../../../http/sip-ladder.ts';
 import { API_OPTIONS, openApi } from '../api-access.ts';
-import type { CallEvent } from '../api-client.ts';
-import { type Command, defineAction, notWritten, type Outcome, UsageError } from '../command.ts';
+import { ApiError, type CallEvent } from '../api-client.ts';
+import { type Command, CommandError, defineAction, notWritten, type Outcome, UsageError } from '../command.ts';
 import { spoken } from '../event-lines.ts';
 import { followCall } from '../follow-call.ts';
 import { pathIn } from '../host.ts';
@@ -55,12 +56,13 @@ const place = defineAction({
         `${JSON.stringify(agent)} is not a phone number${didYouMean(agent, actions)} (see tandem call --help)`,
       );
     }
+    const reference = values.reference ?? `cli-${randomUUID()}`;
     const body = {
       ...(endpoint.type === 'phone' ? { agent_number: agent } : { agent_endpoint: endpoint }),
       customer_number: customer,
       did: values.did,
       outbound_trunk_id: values.trunk,
-      reference_id: values.reference,
+      reference_id: reference,
       agent_ring_timeout: secondsOf('--agent-ring-timeout', values['agent-ring-timeout']),
       customer_ring_timeout: secondsOf('--customer-ring-timeout', values['customer-ring-timeout']),
       max_duration: secondsOf('--max-duration', values['max-duration']),
@@ -76,7 +78,11 @@ const place = defineAction({
       metadata: objectOf('--metadata', { text: values.metadata, example: '{"order":1042}' }),
     };
     const api = openApi(host, values);
-    const placed = await api.post<{ placed: boolean; replayed: boolean; call: PublicCall }>(PATH, body);
+    const placed = await api
+      .post<{ placed: boolean; replayed: boolean; call: PublicCall }>(PATH, body)
+      .catch((error: unknown) => {
+        throw mayHaveArrived(error) ? perhapsPlaced(error, reference) : error;
+      });
     const { call, replayed } = placed;
     if (!values.follow) {
       const intro = replayed ? 'This reference is bound to a live call; nothing was dialed.\n' : '';
@@ -90,6 +96,23 @@ const place = defineAction({
     return { ...outcome, data: { ...placed, call: final, events } };
   },
 });
+
+/** Whether the server, or one behind a proxy, may have received a request that it did not answer. */
+function mayHaveArrived(error: unknown): error is ApiError {
+  if (!(error instanceof ApiError)) return false;
+  if (error.code === 'UNREACHABLE') return LOST_AFTER_SENDING.has((error.cause as NestedCode).cause?.code ?? '');
+  return error.code === 'BROKEN_OFF' || (error.code === 'UNEXPECTED_ANSWER' && error.status! >= 500);
+}
+
+type NestedCode = { cause?: { code?: string } };
+const LOST_AFTER_SENDING = new Set(['UND_ERR_SOCKET', 'UND_ERR_HEADERS_TIMEOUT', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT']);
+
+function perhapsPlaced(cause: ApiError, reference: string): CommandError {
+  const message =
+    `the call may have been placed, but the answer was lost. See it with: tandem call status ${reference}. ` +
+    `To try again without dialing twice, add: --reference ${reference}`;
+  return new CommandError(cause.code, message, { cause });
+}
 
 const pathOf = (id: string) => `${PATH}/${encodeURIComponent(id)}`;
 
