@@ -61,7 +61,8 @@ export function authRoutes(app: HttpApp, context: HttpContext): void {
             return { user, workspace, role: member.role };
           }
         }
-        const opened = { name: workspaceName.slice(0, 100), plan: 'free', ownerUserId: user.id, now: at } as const;
+        const shortened = [...workspaceName].slice(0, 100).join('');
+        const opened = { name: shortened, plan: 'free', ownerUserId: user.id, now: at } as const;
         const workspace = await openWorkspace(tx, opened);
         await recordAudit(tx, {
           workspaceId: workspace.id,

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { decodeJwt, decodeProtectedHeader, exportJWK, generateKeyPair, type JWTHeaderParameters, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createSessionTokens } from '../../http/session-tokens.ts';
@@ -17,6 +18,15 @@ afterAll(() => fixture[Symbol.asyncDispose]());
 const post = (url: string, body: unknown) => fixture.call('POST', url, { as: null, body });
 
 describe('POST /auth/register', () => {
+  it('cuts a long name of the workspace between two characters', async () => {
+    const name = `${'x'.repeat(99)}🎉`;
+    for (const given of [{ workspace_name: name }, { name }]) {
+      const body = { email: `${randomUUID()}@example.com`, password: PASSWORD, ...given };
+      const { status, body: answer } = await post('/auth/register', body);
+      expect([status, answer.data?.workspace.name]).toEqual([201, name]);
+    }
+  });
+
   it('creates an account with a free, empty workspace, and logs in', async () => {
     const body = { email: 'Ada@Example.com', password: PASSWORD, name: 'Ada', workspace_name: 'Engines' };
     const { status, body: answer } = await post('/auth/register', body);
