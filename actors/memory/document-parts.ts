@@ -15,7 +15,7 @@ export function documentParts(sections: readonly DocumentSection[]): string[] {
   const parts: string[] = [];
   let part = '';
   for (const { heading, text } of sections) {
-    const above = heading === null ? '' : `## ${heading.slice(0, 500)}\n\n`;
+    const above = heading === null ? '' : `## ${[...heading].slice(0, 500).join('')}\n\n`;
     if (part !== '' && part.length + above.length + text.length + 2 > MOST_CHARACTERS) {
       parts.push(part);
       part = '';

@@ -58,4 +58,9 @@ describe('documentParts', () => {
       { numRuns: 60 },
     );
   });
+
+  it('cuts a long heading between two characters', () => {
+    const kept = `${'x'.repeat(499)}🎉`;
+    expect(documentParts([section('Text.', `${kept}🎉`)])).toEqual([`## ${kept}\n\nText.`]);
+  });
 });
