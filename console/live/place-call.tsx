@@ -20,7 +20,7 @@ import { ApiError } from '../app/api-error.ts';
 import { FormDialog } from '../parts/form-dialog.tsx';
 import { notifyDone } from '../parts/notify.ts';
 import { placeText, refusalHints } from '../text/live.ts';
-import { callerIdsQuery, placementOf, usePlacement } from './placement.ts';
+import { callerIdsQuery, mayBePlaced, placementOf, usePlacement } from './placement.ts';
 
 export function PlaceCallButton() {
   const [isOpen, dialog] = useDisclosure(false);
@@ -38,7 +38,11 @@ function PlaceCallDialog({ isOpen, onClose }: { isOpen: boolean; onClose: () => 
   const [agentIs, setAgentIs] = useState('phone');
   const [hasMore, more] = useDisclosure(false);
   const numbers = useQuery({ ...callerIdsQuery, enabled: isOpen });
-  const place = usePlacement();
+  const { place, forget } = usePlacement();
+  const close = () => {
+    forget();
+    onClose();
+  };
   const submit = async (fields: Record<string, string>) => {
     await place(placementOf({ ...fields, agentIs }));
     notifyDone(placeText.placed);
@@ -47,7 +51,7 @@ function PlaceCallDialog({ isOpen, onClose }: { isOpen: boolean; onClose: () => 
     <FormDialog
       title={placeText.title}
       isOpen={isOpen}
-      onClose={onClose}
+      onClose={close}
       submitLabel={placeText.submit}
       onSubmit={submit}
       hintOf={hintOf}
@@ -141,7 +145,7 @@ function PhoneField({ name, label, hint, hasFocus }: PhoneFieldProps) {
 
 function hintOf(error: Error) {
   const hint = error instanceof ApiError ? refusalHints[error.code] : undefined;
-  if (hint === undefined) return null;
+  if (hint === undefined) return mayBePlaced(error) ? placeText.mayBePlaced : null;
   return (
     <>
       {hint.text}{' '}

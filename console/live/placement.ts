@@ -43,23 +43,36 @@ function objectOf(text: string): Record<string, unknown> {
 
 /**
  * Places calls. A request that the server did not refuse may have placed its call, even if a proxy answers 504. A
- * repeated identical request gets the same idempotency key, so the server does not place the call twice.
+ * repeated identical request gets the same idempotency key, so the server does not place the call twice. Use `forget`
+ * when the dialog closes: an identical call of later is a new one.
  */
-export function usePlacement(): (placement: Placement) => Promise<unknown> {
-  const unanswered = useRef<{ body: string; key: string } | null>(null);
-  return async (placement) => {
-    const body = JSON.stringify(placement);
-    const key = unanswered.current?.body === body ? unanswered.current.key : crypto.randomUUID();
-    try {
-      const params = { header: { 'idempotency-key': key } };
-      const answer = await dataOf(api.POST('/dialer/click2call', { params, body: placement }));
-      unanswered.current = null;
-      return answer;
-    } catch (error) {
-      unanswered.current = isRefusal(error) ? null : { body, key };
-      throw error;
-    }
+export function usePlacement(): { place: (placement: Placement) => Promise<unknown>; forget: () => void } {
+  const dialog = useRef<{ unanswered: { body: string; key: string } | null }>({ unanswered: null });
+  return {
+    async place(placement) {
+      // A request can end after the dialog.
+      const { current } = dialog;
+      const body = JSON.stringify(placement);
+      const key = current.unanswered?.body === body ? current.unanswered.key : crypto.randomUUID();
+      try {
+        const params = { header: { 'idempotency-key': key } };
+        const answer = await dataOf(api.POST('/dialer/click2call', { params, body: placement }));
+        current.unanswered = null;
+        return answer;
+      } catch (error) {
+        current.unanswered = isRefusal(error) ? null : { body, key };
+        throw error;
+      }
+    },
+    forget() {
+      dialog.current = { unanswered: null };
+    },
   };
+}
+
+/** Whether the call may have been placed in spite of the error. A server that answers 503 has not begun to. */
+export function mayBePlaced(error: Error): boolean {
+  return error instanceof ApiError && error.status !== 503 && !isRefusal(error);
 }
 
 function isRefusal(error: unknown): boolean {

@@ -53,6 +53,8 @@ export const placeText = {
   title: 'Place a call',
   submit: 'Call',
   placed: 'The call was placed.',
+  mayBePlaced:
+    'The call may have been placed. If you press Call again in this dialog, it is not dialed twice. If you close the dialog, look at the live calls first.',
   agent: 'Agent',
   agentHint: 'Rings first.',
   agentIs: 'The agent is',
