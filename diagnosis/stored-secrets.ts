@@ -1,9 +1,10 @@
 import type { Config } from '../config.ts';
 import { readMasterKey } from '../storage/data-folder.ts';
 import type { Sql } from '../storage/database.ts';
-import { secretsInUse } from '../storage/reseal-secrets.ts';
-import { createSecretBox } from '../storage/secrets.ts';
+import { countSecrets } from '../storage/reseal-secrets.ts';
 import { type Finding, fail, ok } from './finding.ts';
+
+const NONE = { total: 0, foreign: 0 };
 
 /**
  * Compares the keys of this server with those of the secrets in use. Null without a key, a readable database or secrets;
@@ -12,12 +13,8 @@ import { type Finding, fail, ok } from './finding.ts';
 export async function checkStoredSecrets(config: Config, sql: Sql | null): Promise<Finding | null> {
   const key = config.secretKey ?? (await readMasterKey(config.dataDir).catch(() => null));
   if (key === null || sql === null) return null;
-  const known = [key, ...config.previousSecretKeys].map((each) => createSecretBox(each).currentPrefix);
-  const secrets = await secretsInUse(sql, known[0]!.length).catch(() => []);
-  const total = secrets.reduce((sum, { count }) => sum + count, 0);
+  const { total, foreign: lost } = await countSecrets(sql, [key, ...config.previousSecretKeys]).catch(() => NONE);
   if (total === 0) return null;
-  const foreign = secrets.filter(({ prefix }) => !known.some((each) => each.equals(prefix)));
-  const lost = foreign.reduce((sum, { count }) => sum + count, 0);
   if (lost === 0) return ok('stored secrets', `the key decrypts all ${total}`);
   return fail(
     'stored secrets',

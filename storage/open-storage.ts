@@ -68,7 +68,7 @@ export async function openStorage(settings: StorageSettings, options: OpenStorag
   opening.defer(() => objects.close());
   const secrets = createSecretBox(folder.masterKey, settings.previousSecretKeys);
   if (settings.previousSecretKeys.length > 0) await resealSecrets(sql, secrets, { logger });
-  await warnOfUnknownKeys(sql, secrets, { logger });
+  await warnOfUnknownKeys(sql, [folder.masterKey, ...settings.previousSecretKeys], { logger });
   const { redisUrl } = settings;
   const jobs = await openJobs({ databaseUrl, logger, ...(redisUrl && { redisUrl }) });
   opening.defer(() => jobs.close());

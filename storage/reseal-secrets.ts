@@ -7,7 +7,7 @@ import {
   trunkPasswordContext,
   webhookSecretContext,
 } from './secret-contexts.ts';
-import { type SecretBox, SecretBoxError } from './secrets.ts';
+import { createSecretBox, type SecretBox, SecretBoxError } from './secrets.ts';
 
 export interface ResealOptions {
   /** Default 500. */
@@ -156,21 +156,22 @@ function opened(secrets: SecretBox, sealed: Buffer, context: string): string | n
 /** Otherwise a key that was removed too early would show only when a callback or a registration fails. */
 export async function warnOfUnknownKeys(
   sql: Sql,
-  { currentPrefix }: Pick<SecretBox, 'currentPrefix'>,
+  keys: readonly Buffer[],
   { logger }: Pick<ResealOptions, 'logger'>,
 ): Promise<void> {
-  const foreign = (await secretsInUse(sql, currentPrefix.length)).filter(({ prefix }) => !prefix.equals(currentPrefix));
-  const count = foreign.reduce((sum, secrets) => sum + secrets.count, 0);
+  const { foreign: count } = await countSecrets(sql, keys);
   if (count > 0) logger.warn({ count }, 'no key decrypts some stored secrets: tandem doctor says what to do');
 }
 
 /**
- * Counts the secrets of trunks, webhooks and numbers by the first `length` bytes, which identify their key. These are the
- * ones that a lost key makes useless; the tables of the others are large.
+ * Counts the secrets of trunks, webhooks and numbers, and those of them that none of these master keys encrypted. A lost
+ * key makes these useless; the tables of the others are large.
  */
-export async function secretsInUse(sql: Sql, length: number): Promise<{ prefix: Buffer; count: number }[]> {
-  return await sql<{ prefix: Buffer; count: number }[]>`
-    select substring(sealed from 1 for ${length}) as prefix, count(*)::int as count from (
+export async function countSecrets(sql: Sql, keys: readonly Buffer[]): Promise<{ total: number; foreign: number }> {
+  // The prefix identifies the key. Another node may still encrypt with an earlier one.
+  const known = keys.map((key) => createSecretBox(key).currentPrefix);
+  const counts = await sql<{ prefix: Buffer; count: number }[]>`
+    select substring(sealed from 1 for ${known[0]!.length}) as prefix, count(*)::int as count from (
       select password_encrypted as sealed from trunks where deleted_at is null
       union all select inbound_password_encrypted from trunks where deleted_at is null
       union all select s.secret_encrypted from webhook_secrets s
@@ -180,4 +181,7 @@ export async function secretsInUse(sql: Sql, length: number): Promise<{ prefix: 
       union all select decode(inbound ->> 'callbackSecretSealed', 'base64') from numbers
     ) secrets
     where sealed is not null group by prefix`;
+  const sumOf = (secrets: readonly { count: number }[]) => secrets.reduce((sum, { count }) => sum + count, 0);
+  const foreign = counts.filter(({ prefix }) => !known.some((each) => each.equals(prefix)));
+  return { total: sumOf(counts), foreign: sumOf(foreign) };
 }

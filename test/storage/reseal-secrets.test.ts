@@ -4,7 +4,7 @@ import { inTransaction } from '../../storage/database.ts';
 import { admitCall } from '../../storage/queries/calls.ts';
 import { type ForwardRule, findCalledNumbers, type InboundRule } from '../../storage/queries/inbound-rules.ts';
 import { rentNumber, setInboundRule } from '../../storage/queries/numbers.ts';
-import { resealSecrets, SEALED_COLUMNS } from '../../storage/reseal-secrets.ts';
+import { resealSecrets, SEALED_COLUMNS, warnOfUnknownKeys } from '../../storage/reseal-secrets.ts';
 import {
   callbackSecretContext,
   idempotentRequestContext,
@@ -181,6 +181,15 @@ onEveryServer('master key rotation', (database) => {
     const [trunk] = await sql`select password_encrypted as sealed from trunks`;
     expect(lost.equals(trunk?.sealed)).toBe(true);
     expect(logged.map(({ message }) => message)).toContain('skipped secrets that no key decrypts');
+  });
+
+  it('warns of secrets that no key decrypts, but not of those that another node still encrypts with an earlier key', async () => {
+    const { sql } = await seedSecrets();
+    logged.length = 0;
+    await warnOfUnknownKeys(sql, [NEW_KEY, OLD_KEY, OLDEST_KEY], options);
+    expect(logged).toEqual([]);
+    await warnOfUnknownKeys(sql, [NEW_KEY, OLD_KEY], options);
+    expect(logged).toMatchObject([{ message: expect.stringMatching(/^no key decrypts /) }]);
   });
 
   it('keeps concurrent changes of a running node', async () => {
