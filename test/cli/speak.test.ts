@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseWav } from '../../media/wav.ts';
@@ -81,10 +81,14 @@ describe('tandem speak', () => {
     expect([exitCode, stderr]).toEqual([1, `tandem: the answer of ${server.url} was broken off: try again.\n`]);
   });
 
-  it('rejects a file in a missing folder before it asks for speech, which costs money', async () => {
+  it('rejects a file that cannot be written before it asks for speech, which costs money', async () => {
     const nowhere = ['--url', 'http://127.0.0.1:9'];
-    const { exitCode, document } = await run('Hi', '--out', 'no/such/folder/a.wav', '--json', ...nowhere);
-    expect([exitCode, document.code]).toEqual([1, 'NOT_WRITTEN']);
+    await mkdir(join(folder.path, 'folder.wav'));
+    await writeFile(join(folder.path, 'file'), '');
+    for (const file of ['no/such/folder/a.wav', 'folder.wav', 'file/a.wav']) {
+      const { exitCode, document } = await run('Hi', '--out', file, '--json', ...nowhere);
+      expect([file, exitCode, document.code]).toEqual([file, 1, 'NOT_WRITTEN']);
+    }
   });
 
   it('reads the text from standard input', async () => {

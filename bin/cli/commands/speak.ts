@@ -1,4 +1,4 @@
-import { access, constants, writeFile } from 'node:fs/promises';
+import { access, constants, stat, writeFile } from 'node:fs/promises';
 import { dirname, extname } from 'node:path';
 import { wavHeader } from '../../../media/wav.ts';
 import { API_OPTIONS, openApi } from '../api-access.ts';
@@ -41,11 +41,9 @@ const speak = defineAction({
       throw notWritten(path, cause);
     };
     // The server charges before the speech can be written.
-    const present = await access(file).then(
-      () => file,
-      () => dirname(file),
-    );
-    await access(present, constants.W_OK).catch(refuseToWrite);
+    const present = await stat(file).catch(() => null);
+    if (present?.isDirectory()) refuseToWrite(new Error('it is a folder'));
+    await access(present === null ? `${dirname(file)}/` : file, constants.W_OK).catch(refuseToWrite);
     const chunks: Buffer[] = [];
     let complete: Complete | null = null;
     for await (const line of openApi(host, values).lines<Line>('/tts-synthesize', body)) {
