@@ -55,7 +55,7 @@ export interface Dialog {
   /** RSeq of the last reliable provisional response to our INVITE; 0 before. */
   reliableSequence: number;
   /**
-   * Source or destination of its INVITE, with the connection of the peer's last request. Over TLS, requests to a bare
+   * Source or destination of its INVITE, with the connection of a caller's last request. Over TLS, requests to a bare
    * address use it.
    */
   flow: Remote;
@@ -149,10 +149,14 @@ export function keepPeerDescription(dialog: Dialog, theirs: SipMessage): void {
   if (hasDescription(theirs)) dialog.peerDescription = theirs.body.toString('latin1').replace(/^o=.*$/m, '');
 }
 
-/** A peer behind NAT that has reconnected is reachable only over its new connection. */
+/**
+ * A caller behind NAT that has reconnected is reachable only over its new connection. A peer that we called keeps ours,
+ * which over TLS proved its name: its own connection proves none.
+ */
 export function keepConnection(dialog: Dialog, { transport, host, connectionId }: Remote): void {
-  const { flow } = dialog;
-  if (transport === flow.transport && host === flow.host) dialog.flow = { ...flow, connectionId };
+  const { role, flow } = dialog;
+  const isSamePeer = transport === flow.transport && host === flow.host;
+  if (role === 'uas' && isSamePeer) dialog.flow = { ...flow, connectionId };
 }
 
 function hasDescription(message: SipMessage): boolean {

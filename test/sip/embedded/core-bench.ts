@@ -104,16 +104,23 @@ export class CoreBench {
       headers = [],
       from = PEER.host,
       transport = PEER.transport,
+      connectionId = PEER.connectionId,
       body = '',
-    }: { contact?: string; headers?: Headers; from?: string; transport?: Remote['transport']; body?: string } = {},
+    }: { contact?: string; headers?: Headers; from?: string; body?: string } & Partial<Remote> = {},
   ): void {
     const answer = answerTo(request, statusCode, toTag, [['Contact', `<${contact}>`], ...headers]);
     answer.body = Buffer.from(body);
-    this.core.onMessage(answer, { ...PEER, host: from, transport });
+    this.core.onMessage(answer, { ...PEER, host: from, transport, connectionId });
   }
 
   /** Request of the peer within the dialog of `invite`. */
-  fromPeer(invite: SipRequest, method: string, sequence: number, contact = 'sip:peer@192.0.2.7'): void {
+  fromPeer(
+    invite: SipRequest,
+    method: string,
+    sequence: number,
+    contact = 'sip:peer@192.0.2.7',
+    source: Partial<Remote> = {},
+  ): void {
     const request = createRequest({
       method,
       uri: 'sip:192.0.2.1:5060',
@@ -126,7 +133,7 @@ export class CoreBench {
         ['Contact', `<${contact}>`],
       ],
     });
-    this.core.onMessage(request, PEER);
+    this.core.onMessage(request, { ...PEER, ...source });
   }
 
   fromStranger(

@@ -40,6 +40,19 @@ describe('requests in a dialog with a public peer', () => {
   });
 });
 
+it('a call to a peer over TLS stays on the connection that proved its name, whichever one the peer uses', () => {
+  const bench = new CoreBench();
+  const { request, dialogId } = bench.invite();
+  const contact = 'sip:peer@192.0.2.7;transport=tls';
+  bench.answer(request, 200, 'peer-tag', { contact, transport: 'tls', connectionId: 1 });
+  bench.inDialog(dialogId, 'ACK');
+  bench.fromPeer(request, 'UPDATE', 1, contact, { transport: 'tls', port: 40_000, connectionId: 2 });
+  bench.respond(bench.transactionOf('UPDATE'), 200);
+  bench.inDialog(dialogId, 'BYE');
+  expect(bench.requests('BYE')).toHaveLength(1);
+  expect(bench.connections.at(-1)).toBe(1);
+});
+
 describe('requests in a dialog with a caller behind NAT', () => {
   const contact = 'sip:caller@10.0.0.9:5070;transport=tcp';
   const over = (connectionId: number, host = '8.8.8.8') => ({
