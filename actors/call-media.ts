@@ -5,7 +5,7 @@ import type { CallEvent, MediaCommand, MediaReport, SpeechName } from '../machin
 import { TandemError } from '../machines/errors.ts';
 import { isLegName, type LegId, type LegQuality, type MediaEvent, type RemoteMedia } from '../machines/events.ts';
 import { pressesMs } from '../media/dsp/dtmf-tones.ts';
-import type { MediaMeasurement, MediaPlane, MediaSession, PartyId } from '../media/media-plane.ts';
+import type { KeyPresses, MediaMeasurement, MediaPlane, MediaSession, PartyId } from '../media/media-plane.ts';
 import { Gate } from '../runtime/gate.ts';
 import type { SealingKeys } from '../runtime/sealed-file/format.ts';
 import { LATE, type Timers, within } from '../runtime/waiting.ts';
@@ -152,7 +152,10 @@ export function mediaPort({
     }
 
     async function perform(media: MediaSession, control: TalkControl, talk: Talk): Promise<ControlRefusal | null> {
-      if (control.type === 'dtmf') return await press(media, control);
+      if (control.type === 'dtmf') {
+        const { leg, digits, durationMs } = control;
+        return await press(media, { leg, digits, durationMs });
+      }
       if (control.type === 'play') return await play(media, control);
       if (control.type === 'play.stop') return await playbacks.stop(media, control.playbackId);
       if (control.type === 'recording.pause' || control.type === 'recording.resume') {
@@ -163,18 +166,19 @@ export function mediaPort({
 
     async function press(
       media: MediaSession,
-      { leg, digits, durationMs }: Extract<TalkControl, { type: 'dtmf' }>,
+      { leg, ...presses }: KeyPresses & { leg: LegId },
     ): Promise<ControlRefusal | null> {
       if (pressing.outlook(leg) === 'full') return 'CONTROL_BUSY';
-      const end = await pressing.run(() => media.sendDigits(leg, { digits, durationMs }), { lane: leg });
+      const end = await pressing.run(() => media.sendDigits(leg, presses), { lane: leg });
       if (end === 'not-listening') return 'LEG_NOT_LISTENING';
       return end === 'played' ? null : 'INTERNAL';
     }
 
-    /** Do not await it. A party that has us on hold, or gets too many presses, misses this one. */
+    /** Do not await it. A party that has us on hold, hears a sound or gets too many presses may miss this one. */
     function passOn(media: MediaSession, { leg, digit, durationMs, talk }: PressCommand): void {
       for (const listener of listenersOf(leg, talk)) {
-        press(media, { type: 'dtmf', leg: listener, digits: digit, durationMs: heldFor(durationMs) }).catch((error) => {
+        const presses = { digits: digit, durationMs: heldFor(durationMs), yields: true };
+        press(media, { leg: listener, ...presses }).catch((error) => {
           logger.warn({ callId, err: error }, 'key press could not be passed on');
         });
       }

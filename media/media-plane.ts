@@ -194,6 +194,8 @@ export interface KeyPresses {
   /** `0`-`9`, `*`, `#`, `A`-`D`, and pauses: `w` is half a second, `W` a second. */
   digits: string;
   durationMs: number;
+  /** Whether a peer without telephone events misses the keys while it hears a sound, which tones end. Default false. */
+  yields?: boolean;
 }
 
 export type PlaybackEnd = 'played' | 'stopped';

@@ -117,8 +117,8 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent<Par
     return await this.#call('party.play', { party, sound }, [sound.samples.buffer]);
   }
 
-  async sendDigits(party: PartyId, { digits, durationMs }: KeyPresses): Promise<SendingEnd> {
-    return await this.#call('party.sendDigits', { party, digits, durationMs });
+  async sendDigits(party: PartyId, presses: KeyPresses): Promise<SendingEnd> {
+    return await this.#call('party.sendDigits', { party, ...presses });
   }
 
   async stopPlaying(party: PartyId): Promise<void> {

@@ -402,11 +402,12 @@ export class RelaySession {
   }
 
   /** See `MediaSession.sendDigits`. @throws RangeError if the session is closed */
-  sendDigits(id: PartyId, { digits, durationMs }: KeyPresses): Promise<SendingEnd> {
+  sendDigits(id: PartyId, { digits, durationMs, yields = false }: KeyPresses): Promise<SendingEnd> {
     if (this.#closing !== null) throw new RangeError('the session is closed');
     const { leg } = this.#party(id);
     if (!leg.isListening) return Promise.resolve('not-listening');
     if (leg.remote?.telephoneEventPayloadType === null) {
+      if (yields && leg.isSending) return Promise.resolve('stopped');
       return this.#play(id, { samples: dtmfTones(digits, durationMs), over: false, ifListening: 'always' }, () => {});
     }
     return this.#pacedUntilEnd(
@@ -692,8 +693,8 @@ export class RelaySession {
   /** Plays a key press of another party to a peer without telephone events, after earlier ones. */
   #playKeyPress({ id, leg }: Party, digit: string): void {
     const play = async (): Promise<void> => {
-      if (this.#closing !== null || leg.remote?.telephoneEventPayloadType !== null || leg.isSending) return;
-      await this.sendDigits(id, { digits: digit, durationMs: KEY_TONE_MS });
+      if (this.#closing !== null || leg.remote?.telephoneEventPayloadType !== null) return;
+      await this.sendDigits(id, { digits: digit, durationMs: KEY_TONE_MS, yields: true });
     };
     if (this.#keyTones.outlook(id) === 'full') return;
     this.#keyTones.run(play, { lane: id }).catch((error) => this.#noteFault(error));

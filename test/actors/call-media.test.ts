@@ -119,6 +119,12 @@ describe('media of a call', () => {
     expect(logger.lines).toMatchObject([{ level: 'error', fields: { command: 'path' } }]);
   });
 
+  it('passes a key on without ending a sound that the other party hears', async () => {
+    const { port, plane } = startMedia();
+    port.send({ type: 'press', leg: 'customer', digit: '5', durationMs: 100, talk: OPEN_TALK });
+    await eventually(() => expect(plane.session.log[0]).toBe('press 5 to agent unless it hears a sound'));
+  });
+
   it('starts machine detection on the customer, and forwards its result', async () => {
     const { port, plane } = startMedia();
     port.send({ type: 'detect-machine' });

@@ -220,8 +220,8 @@ export class FakeMediaSession implements MediaSession {
 
   onDigits: () => PlaybackEnd | Promise<PlaybackEnd> = () => 'played';
 
-  async sendDigits(party: string, { digits }: KeyPresses): Promise<PlaybackEnd> {
-    await this.#run(`press ${digits} to ${party}`);
+  async sendDigits(party: string, { digits, yields = false }: KeyPresses): Promise<PlaybackEnd> {
+    await this.#run(`press ${digits} to ${party}${yields ? ' unless it hears a sound' : ''}`);
     return await this.onDigits();
   }
 

@@ -130,6 +130,19 @@ describe('sending key presses', () => {
     expect(bench.events.map((event) => event.type)).toEqual(['rtp.started', 'dtmf.pressed', 'dtmf.pressed']);
   });
 
+  it('keeps a sound for a peer without telephone events, if the keys yield to it', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ customer: bench.customer.remote('PCMU', { telephoneEventPayloadType: null }) });
+    const press = () => bench.session.sendDigits('customer', { digits: '5', durationMs: 100, yields: true });
+    const sound = bench.session.play('customer', { samples: new Int16Array(1600), sampleRateHz: 16_000, over: true });
+    expect(await press()).toBe('stopped');
+    bench.pace(6);
+    expect(await sound).toBe('played');
+    const tone = press();
+    bench.pace(20);
+    expect(await tone).toBe('played');
+  });
+
   it('fails while the party has the call on hold, and stops when it does so or the session closes', async () => {
     await using bench = await Bench.open();
     await bench.connect({ customer: bench.customer.remote('PCMU', { direction: 'sendonly' }) });
