@@ -62,12 +62,12 @@ function qualityReports({ legs, end_time }: CapturedCall, messages: readonly Sto
   });
 }
 
-/** RTP address in the last SDP of a direction. */
+/** RTP address of the first used stream in the last SDP of a direction. */
 function mediaPort(messages: readonly StoredSipMessage[], direction: StoredSipMessage['direction']): IpEndpoint | null {
   const read = ({ message }: StoredSipMessage): IpEndpoint | null => {
     const text = message.toString('latin1');
     const host = /\nc=IN IP[46] ([\da-f.:]+)/i.exec(text)?.[1];
-    const port = Number(/\nm=audio (\d{1,5}) /.exec(text)?.[1]);
+    const port = Number(/\nm=audio ([1-9]\d{0,4})[ /]/.exec(text)?.[1]);
     return host !== undefined && port > 0 && port < 65_535 ? { host, port } : null;
   };
   const ends = messages.filter((each) => each.direction === direction).map(read);

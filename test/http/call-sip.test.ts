@@ -152,7 +152,7 @@ describe('SIP messages of a call', () => {
     ]);
   });
 
-  it("ends the capture file with an RTCP report of each leg's measurements", async () => {
+  it("ends the capture file with an RTCP report of each leg's measurements, at the ports of its used stream", async () => {
     const { callId: id } = await seedCall(fixture, { by: admin, referenceId: 'rtcp' });
     await initiate(fixture, id);
     await finish(fixture, id);
@@ -177,10 +177,11 @@ describe('SIP messages of a call', () => {
     const legs = [{ legId: 'agent', role: 'agent', ...ended }];
     await fixture.sql`
       update calls set quality = ${fixture.sql.json(quality)}, legs = ${fixture.sql.json(legs)} where call_id = ${id}`;
-    const sdp = (host: string, port: number) => `\r\n\r\nv=0\r\nc=IN IP4 ${host}\r\nm=audio ${port} RTP/AVP 0\r\n`;
+    const sdp = (host: string, ...ports: string[]) =>
+      `\r\n\r\nv=0\r\nc=IN IP4 ${host}\r\n${ports.map((port) => `m=audio ${port} RTP/AVP 0\r\n`).join('')}`;
     await addSipMessages(fixture.sql, [
-      message({ callId: id, direction: 'sent', text: `INVITE${sdp('192.0.2.1', 10_000)}` }),
-      message({ callId: id, text: `SIP/2.0 200 OK${sdp('198.51.100.7', 4000)}` }),
+      message({ callId: id, text: `INVITE${sdp('198.51.100.7', '0', '4000/1')}` }),
+      message({ callId: id, direction: 'sent', text: `SIP/2.0 200 OK${sdp('192.0.2.1', '0', '10000')}` }),
     ]);
     const { raw } = await fixture.call('GET', `/dialer/click2call/${id}/sip.pcapng`, { as: admin });
     const { packets } = readPcapng(raw);
