@@ -22,6 +22,7 @@ import {
   getCall,
   getCallById,
   isFinalState,
+  isOwnDialog,
   mayAdmitTogether,
   requireRoomForLeg,
 } from '../storage/queries/calls.ts';
@@ -326,6 +327,9 @@ export function createDialer(options: DialerOptions): NodeDialer {
       const live = registry.get(callId);
       const number = options.readDialedNumber(referral.user);
       if (live === undefined || number === null) return live === undefined ? 481 : 484;
+      const { replaces } = referral;
+      // Two of our calls cannot be joined. The peer would put the new call in the place of its other call with us.
+      if (replaces !== null && (await isOwnDialog(sql, replaces.split(';', 1)[0]!))) return 501;
       const legId = `leg_${randomUUID()}`;
       const started = Promise.withResolvers<number>();
       // Do not wait for storage: the target may answer first, and the phone must be notified before its BYE.
@@ -338,7 +342,6 @@ export function createDialer(options: DialerOptions): NodeDialer {
       });
       void live.settled.then(() => watching.unsubscribe());
       const transfer = { leg, mode: 'blind', requestedBy: 'refer' } as const;
-      const { replaces } = referral;
       const endpoint = { type: 'phone', number } as const;
       const target = { role: 'party', mode: null, endpoint, replaces, transfer, legId } as const;
       dialLeg({ workspaceId: live.row.workspaceId, callId }, target).catch((error) => {

@@ -38,8 +38,6 @@ export interface LegParts {
   ownHost: string;
   /** Whether one of our own legs receives at this port: media sent there would loop. */
   isOwnMedia: (host: string, port: number) => boolean;
-  /** Whether one of our own legs has this Call-ID. */
-  isOwnDialog: (callId: string) => boolean;
   /** Called when an INVITE was sent, with its Call-ID. */
   onInviteSent: (sipCallId: string) => void;
   onDialog: (dialogId: string) => void;
@@ -239,10 +237,6 @@ export class SipLeg implements LegDialog {
   /** Null once the leg is over, and before the server has sent anything for it. */
   get handle(): LegHandle | null {
     return this.#phase === 'over' ? null : this.#handle;
-  }
-
-  hasCallId(callId: string): boolean {
-    return this.#handle?.kind === 'dialog' && this.#handle.callId === callId;
   }
 
   receivesAt(host: string, port: number): boolean {
@@ -560,8 +554,6 @@ export class SipLeg implements LegDialog {
     if (this.#phase !== 'answered') reply.send(481, {});
     else if (onReferral === undefined) reply.send(603, {});
     else if ('refusal' in read) reply.send(read.refusal, {});
-    // Two of our calls cannot be joined. The peer would put the new call in the place of its other call with us.
-    else if (read.replaces !== null && this.#parts.isOwnDialog(read.replaces.split(';', 1)[0]!)) reply.send(501, {});
     else if (this.#referral?.isReported === false) reply.send(491, {});
     else {
       const referral = new ReceivedReferral({

@@ -156,7 +156,6 @@ export class DrachtioGateway implements SipGateway {
         if (isWanted) this.#safely(() => request.onHandle?.(handle));
       },
       isOwnMedia: (host, port) => [...this.#legs].some((each) => each.receivesAt(host, port)),
-      isOwnDialog: (callId) => [...this.#legs].some((each) => each.hasCallId(callId)),
       onDialog: (id) => {
         dialogId = id;
         this.#legOfDialog.set(id, leg);

@@ -129,6 +129,14 @@ export async function legHandlesOf(sql: SqlOrTx, callId: string): Promise<unknow
   return Object.values(row?.legHandles ?? {});
 }
 
+/** Whether a leg of a live call, on any node, has this Call-ID. */
+export async function isOwnDialog(sql: SqlOrTx, sipCallId: string): Promise<boolean> {
+  const [row] = await sql`
+    select 1 from calls cross join lateral jsonb_each(leg_handles) as leg (id, handle)
+    where ${callIsLive(sql)} and handle->>'callId' = ${sipCallId} limit 1`;
+  return row !== undefined;
+}
+
 /** Older legs have certainly ended. */
 const LEGS_FORGOTTEN_AFTER_S = 3_600;
 

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { header } from '../../sip/message/index.ts';
+import { legHandlesOf } from '../../storage/queries/calls.ts';
+import { eventually } from '../eventually.ts';
 import type { SoftphoneCall } from '../softphone/call.ts';
 import type { Softphone, SoftphoneOptions } from '../softphone/softphone.ts';
 import { AUDIBLE_DBOV } from './next-level.ts';
@@ -77,10 +79,16 @@ describe('REFER of the agent', () => {
     await platform.ended(callId);
   });
 
-  it('with Replaces of another call of the platform fails with 501 and keeps the call', async () => {
+  it('with Replaces of another call of the platform, on any server, fails with 501 and keeps the call', async () => {
     const { agent, customer, third, callId } = await talk();
-    const replaced = `Replaces=${encodeURIComponent(`${customer.call.callId};to-tag=t1;from-tag=f1`)}`;
-    expect(await refer(agent.call, `<sip:${TARGET}@carrier.example?${replaced}>`)).toBe(501);
+    await eventually(async () => expect(await legHandlesOf(platform.sql, callId)).toHaveLength(2));
+    await platform.sql`
+      update calls set leg_handles = leg_handles || '{"leg_1": {"kind": "dialog", "callId": "on-another-server"}}'
+      where call_id = ${callId}`;
+    for (const replaced of [customer.call.callId, 'on-another-server']) {
+      const replaces = `Replaces=${encodeURIComponent(`${replaced};to-tag=t1;from-tag=f1`)}`;
+      expect(await refer(agent.call, `<sip:${TARGET}@carrier.example?${replaces}>`)).toBe(501);
+    }
     expect(third.counts.invites).toBe(0);
     agent.hangup();
     const events = await platform.ended(callId);
