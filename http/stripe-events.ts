@@ -2,6 +2,7 @@ import Stripe from 'stripe';
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/schema';
 import { TandemError } from '../machines/errors.ts';
+import { firstCharacters } from '../runtime/first-characters.ts';
 import type { PaymentNews, PaymentStatus, ReportedPayment, ReportedReversal } from '../storage/queries/payments.ts';
 
 /** Maximum age of a signature, against replays of a captured request. */
@@ -241,7 +242,7 @@ function paymentOf({ id, amount, description, fallback, ...parts }: PaymentParts
     status: parts.status,
     paymentType: parts.paymentType,
     ...moneyOf(amount, parts.currency),
-    description: [...(description ?? fallback)].slice(0, 500).join(''),
+    description: firstCharacters(description ?? fallback, 500),
   };
   return { payment };
 }

@@ -1,4 +1,5 @@
 import type { ToolCall } from '../../language/llm.ts';
+import { firstCharacters } from '../../runtime/first-characters.ts';
 import type { ChatKey, ChatTurn, NewChatMessage } from '../../storage/queries/chats.ts';
 import type { Answer } from './answer.ts';
 import type { AskRequest } from './chat-desk.ts';
@@ -66,5 +67,5 @@ function rowOf({ message, tokens }: CountedMessage): NewChatMessage {
 function titleOf(asked: readonly CountedMessage[]): string {
   const first = asked.find(({ message }) => message.role === 'user') ?? asked[0];
   const line = (first?.message.content ?? '').slice(0, 1_000).replace(/\s+/g, ' ').trim();
-  return [...line].slice(0, TITLE_CHARACTERS).join('') || 'Chat';
+  return firstCharacters(line, TITLE_CHARACTERS) || 'Chat';
 }

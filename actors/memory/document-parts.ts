@@ -1,4 +1,5 @@
 import type { DocumentSection } from '../../language/documents/document-reader.ts';
+import { firstCharacters } from '../../runtime/first-characters.ts';
 
 /** Limit of an ingested text; a longer one would block the thread. */
 const MOST_CHARACTERS = 100_000;
@@ -15,7 +16,7 @@ export function documentParts(sections: readonly DocumentSection[]): string[] {
   const parts: string[] = [];
   let part = '';
   for (const { heading, text } of sections) {
-    const above = heading === null ? '' : `## ${[...heading].slice(0, 500).join('')}\n\n`;
+    const above = heading === null ? '' : `## ${firstCharacters(heading, 500)}\n\n`;
     if (part !== '' && part.length + above.length + text.length + 2 > MOST_CHARACTERS) {
       parts.push(part);
       part = '';

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { TandemError } from '../../machines/errors.ts';
+import { firstCharacters } from '../../runtime/first-characters.ts';
 import { inTransaction } from '../../storage/database.ts';
 import { checkPassword, hashPassword } from '../../storage/passwords.ts';
 import { recordAudit } from '../../storage/queries/audit.ts';
@@ -61,8 +62,12 @@ export function authRoutes(app: HttpApp, context: HttpContext): void {
             return { user, workspace, role: member.role };
           }
         }
-        const shortened = [...workspaceName].slice(0, 100).join('');
-        const opened = { name: shortened, plan: 'free', ownerUserId: user.id, now: at } as const;
+        const opened = {
+          name: firstCharacters(workspaceName, 100),
+          plan: 'free',
+          ownerUserId: user.id,
+          now: at,
+        } as const;
         const workspace = await openWorkspace(tx, opened);
         await recordAudit(tx, {
           workspaceId: workspace.id,
