@@ -6,6 +6,7 @@ import { TandemError } from '../machines/errors.ts';
 import { isLegName, type LegId, type LegQuality, type MediaEvent, type RemoteMedia } from '../machines/events.ts';
 import { pressesMs } from '../media/dsp/dtmf-tones.ts';
 import type { KeyPresses, MediaMeasurement, MediaPlane, MediaSession, PartyId } from '../media/media-plane.ts';
+import { clamp } from '../runtime/clamp.ts';
 import { Gate } from '../runtime/gate.ts';
 import type { SealingKeys } from '../runtime/sealed-file/format.ts';
 import { LATE, type Timers, within } from '../runtime/waiting.ts';
@@ -152,10 +153,7 @@ export function mediaPort({
     }
 
     async function perform(media: MediaSession, control: TalkControl, talk: Talk): Promise<ControlRefusal | null> {
-      if (control.type === 'dtmf') {
-        const { leg, digits, durationMs } = control;
-        return await press(media, { leg, digits, durationMs });
-      }
+      if (control.type === 'dtmf') return await press(media, control);
       if (control.type === 'play') return await play(media, control);
       if (control.type === 'play.stop') return await playbacks.stop(media, control.playbackId);
       if (control.type === 'recording.pause' || control.type === 'recording.resume') {
@@ -166,10 +164,10 @@ export function mediaPort({
 
     async function press(
       media: MediaSession,
-      { leg, ...presses }: KeyPresses & { leg: LegId },
+      { leg, digits, durationMs, yields = false }: KeyPresses & { leg: LegId },
     ): Promise<ControlRefusal | null> {
       if (pressing.outlook(leg) === 'full') return 'CONTROL_BUSY';
-      const end = await pressing.run(() => media.sendDigits(leg, presses), { lane: leg });
+      const end = await pressing.run(() => media.sendDigits(leg, { digits, durationMs, yields }), { lane: leg });
       if (end === 'not-listening') return 'LEG_NOT_LISTENING';
       return end === 'played' ? null : 'INTERNAL';
     }
@@ -177,8 +175,8 @@ export function mediaPort({
     /** Do not await it. A party that has us on hold, hears a sound or gets too many presses may miss this one. */
     function passOn(media: MediaSession, { leg, digit, durationMs, talk }: PressCommand): void {
       for (const listener of listenersOf(leg, talk)) {
-        const presses = { digits: digit, durationMs: heldFor(durationMs), yields: true };
-        press(media, { leg: listener, ...presses }).catch((error) => {
+        const heldMs = clamp(durationMs, LEAST_PASSED_PRESS_MS, LONGEST_PASSED_PRESS_MS);
+        press(media, { leg: listener, digits: digit, durationMs: heldMs, yields: true }).catch((error) => {
           logger.warn({ callId, err: error }, 'key press could not be passed on');
         });
       }
@@ -300,10 +298,10 @@ const MOST_WAITING_PRESSES = 8;
 /** Longest that a request waits for those before it: the most digits that the API takes, at the longest. */
 export const PRESSES_AHEAD_MS = (MOST_WAITING_PRESSES - 1) * pressesMs('0'.repeat(64), 2_000);
 
-/** Long enough for any detector. A key held longer would silence the leg for as long. */
-function heldFor(durationMs: number): number {
-  return Math.min(Math.max(durationMs, 80), 1_000);
-}
+/** Long enough for any detector. */
+const LEAST_PASSED_PRESS_MS = 80;
+/** A longer one would silence the listener for as long. */
+const LONGEST_PASSED_PRESS_MS = 1_000;
 
 type PressCommand = Extract<MediaCommand, { type: 'press' }>;
 type ControlCommand = Extract<MediaCommand, { type: 'control' }>;
