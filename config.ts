@@ -105,9 +105,10 @@ function readDotEnv(path: string): Record<string, string | undefined> {
 /** `parseEnv` skips a line such as `PORT: 9001`. */
 function requireEqualsSigns(text: string): void {
   const lines = text.split('\n');
+  const known = knownNames();
   for (const [index, line] of lines.entries()) {
     const [, name = ''] = /^\s*(?:export\s+)?(\w+)(?:\s*:|\s+[^\s=])/.exec(line) ?? [];
-    if (!knownNames().includes(name)) continue;
+    if (!known.includes(name)) continue;
     // A setting added here becomes text if the line belongs to a value in quotes.
     const isOutside = '?' in parseEnv(lines.toSpliced(index, 0, '?=').join('\n'));
     if (isOutside) throw new Error(`line ${index + 1} must be ${name}=VALUE`);

@@ -24,8 +24,8 @@ export function signObjectUrl({
 }
 
 /**
- * @throws TandemError `URL_SIGNATURE_INVALID` if the token does not match the key and one of the secrets, `URL_EXPIRED` after its
- * expiry
+ * @throws TandemError `URL_SIGNATURE_INVALID` if the token does not match the key and one of the secrets, `URL_EXPIRED`
+ * after its expiry
  */
 export function verifyObjectUrl({
   key,

@@ -26,6 +26,7 @@ export type BackupErrorCode =
   | 'RESTORE_NOT_VERIFIED';
 
 export const ROOM_FOR_BACKUP = 'Make room, then back up again.';
+export const ROOM_FOR_RESTORE = 'Make room, then restore again.';
 
 /** Asks for room if the disk of files, or of PostgreSQL (53100), is full. Returns any other error unchanged. */
 export function explainFullDisk(error: unknown, advice: string): unknown {
@@ -36,12 +37,12 @@ export function explainFullDisk(error: unknown, advice: string): unknown {
 
 /** Says why the database was lost during a restore: PostgreSQL crashes if its disk has no room for the log. */
 export function explainOutage(error: unknown, crash: string | null): unknown {
-  const fullDisk = explainFullDisk(error, 'Make room, then restore again.');
+  const fullDisk = explainFullDisk(error, ROOM_FOR_RESTORE);
   if (fullDisk !== error) return fullDisk;
   const reason = crash ?? (error as Error).message;
   const isFull = /No space left on device|Disk quota exceeded/.test(reason);
   const message = isFull
-    ? `The disk is full: ${reason}. Make room, then restore again.`
+    ? `The disk is full: ${reason}. ${ROOM_FOR_RESTORE}`
     : `The database failed: ${reason}. See its log, then restore again.`;
   return new BackupError('NOT_WRITTEN', message, { cause: error });
 }

@@ -8,7 +8,7 @@ import { isStorageOutage, type Sql } from '../database.ts';
 import { migrate } from '../migrate.ts';
 import { type ArchiveReader, openArchive, readWhole, verifyArchive } from './archive-reader.ts';
 import { keyIdOf } from './back-up.ts';
-import { BackupError, explainFullDisk, explainOutage } from './backup-error.ts';
+import { BackupError, explainFullDisk, explainOutage, ROOM_FOR_RESTORE } from './backup-error.ts';
 import type { KeptObjects } from './kept-objects.ts';
 import { hasRows, loadDatabase, requireKnownMigrations, requireKnownTarget } from './load-database.ts';
 import { type BackupManifest, OBJECTS_PREFIX, SECRET_KEY } from './manifest.ts';
@@ -76,7 +76,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
     );
   } catch (error) {
     if (replace) await putBack(dataDir);
-    throw explainFullDisk(error, 'Make room, then restore again.');
+    throw explainFullDisk(error, ROOM_FOR_RESTORE);
   }
   // A later restore must not take them for the objects of its own database.
   if (replace) await rename(path.join(dataDir, 'replaced'), path.join(dataDir, DISCARDED));
