@@ -28,6 +28,9 @@ const withoutEvents = (sdp: string) => sdp.replace(/(m=audio .*) 101/, '$1').rep
 
 const named = (events: readonly CallEvent[], prefix: string) => events.filter(({ event }) => event.startsWith(prefix));
 
+/** The pressed keys with their legs, in order. */
+const keysOf = (events: readonly CallEvent[]) => named(events, 'dtmf.').map(({ leg, data }) => `${leg} ${data?.digit}`);
+
 describe('control of a live call', () => {
   it("sends digits to the customer, and receives the customer's own", async () => {
     const { agent, customer, callId, control } = await talk();
@@ -66,12 +69,7 @@ describe('control of a live call', () => {
     await platform.until(callId, 'dtmf.received', ({ data }) => data?.digit === '7');
     agent.hangup();
     const events = await platform.ended(callId);
-    expect(named(events, 'dtmf.').map(({ leg, data }) => `${leg} ${data?.digit}`)).toEqual([
-      'customer 1',
-      'customer 9',
-      'customer #',
-      'agent 7',
-    ]);
+    expect(keysOf(events)).toEqual(['customer 1', 'customer 9', 'customer #', 'agent 7']);
   });
 
   it('passes on keys by INFO, except to a party that does not hear the leg', async () => {
@@ -92,12 +90,7 @@ describe('control of a live call', () => {
     await customer.untilReceived(({ digits }) => digits === '42*');
     agent.hangup();
     const events = await platform.ended(callId);
-    expect(named(events, 'dtmf.').map(({ leg, data }) => `${leg} ${data?.digit}`)).toEqual([
-      'agent 4',
-      'agent 2',
-      'agent 9',
-      'agent *',
-    ]);
+    expect(keysOf(events)).toEqual(['agent 4', 'agent 2', 'agent 9', 'agent *']);
   });
 
   it('mutes the agent towards the customer only, and unmutes again', async () => {
