@@ -1,4 +1,4 @@
-import { rm } from 'node:fs/promises';
+import { lstat, rm } from 'node:fs/promises';
 import type { FileSeal } from '../../runtime/sealed-file/format.ts';
 import type { RecordingSummary } from '../media-plane.ts';
 import { WAV_HEADER_BYTES, WavFileWriter } from '../wav.ts';
@@ -76,7 +76,7 @@ export class SessionRecorder {
           : SealedWavWriter.open(filePath, format, seal));
       } catch (error) {
         // The failed recording has no row that would lead to its empty file.
-        await rm(filePath, { force: true }).catch(() => {});
+        await removeFile(filePath).catch(() => {});
         throw error;
       }
     };
@@ -184,4 +184,9 @@ export class SessionRecorder {
       anchorAdjustments: this.#tracks.map((track) => track.adjustments),
     };
   }
+}
+
+/** Removes a regular file. Devices and links stay: root could remove `/dev/full`. */
+async function removeFile(filePath: string): Promise<void> {
+  if ((await lstat(filePath)).isFile()) await rm(filePath);
 }

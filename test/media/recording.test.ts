@@ -1,4 +1,4 @@
-import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readlink, rm, stat, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -279,12 +279,15 @@ describe('call recording', () => {
     expect(session.failures).toEqual(['ENOENT']);
   });
 
-  it('fails once when the disk is full', async () => {
-    const session = new Session('/dev/full');
+  it('fails once when the disk is full, and leaves what is not a file', async () => {
+    const link = join(folder, 'full.wav');
+    await symlink('/dev/full', link);
+    const session = new Session(link);
     await expect(session.recorder.open()).rejects.toMatchObject({ code: 'ENOSPC' });
     session.advance(5000);
     expect(await session.recorder.stop(session.nowMs)).toBeNull();
     expect(session.failures).toEqual(['ENOSPC']);
+    expect(await readlink(link)).toBe('/dev/full');
   });
 
   it('fails before a blocked disk exhausts memory', async () => {
