@@ -19,6 +19,20 @@ export function toneLevelDbov(samples: Int16Array, frequencyHz: number, sampleRa
   return power <= 0 ? -96 : Math.max(-96, 10 * Math.log10(power / (32768 * 32768)));
 }
 
+/**
+ * Highest level of the frequency in dBov during 250 ms. For recordings of other programs, which stall on a busy machine
+ * and fill the gaps with other sounds.
+ */
+export function loudestToneDbov(samples: Int16Array, frequencyHz: number, sampleRateHz = 8000): number {
+  const windowLength = sampleRateHz / 4;
+  let loudest = -96;
+  for (let start = 0; start + windowLength <= samples.length; start += windowLength / 2) {
+    const level = toneLevelDbov(samples.subarray(start, start + windowLength), frequencyHz, sampleRateHz);
+    loudest = Math.max(loudest, level);
+  }
+  return loudest;
+}
+
 /** The samples up to the last that is not zero. A recording ends with silence if phones stop before it. */
 export function withoutEndSilence(samples: Int16Array): Int16Array {
   return samples.subarray(0, samples.findLastIndex((sample) => sample !== 0) + 1);
