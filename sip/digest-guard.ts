@@ -2,7 +2,7 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { networkOf } from '../runtime/network-address.ts';
 import { algorithmOf, digestResponse, readChallenges } from './digest.ts';
-import { userOf } from './message/index.ts';
+import { userOfUri } from './message/index.ts';
 
 export interface DigestAttempt {
   authorization: string | undefined;
@@ -79,7 +79,7 @@ export class DigestGuard {
       await this.#wrong.consume(networkOf(source)).catch(() => {});
       return 'refused';
     }
-    if (userOf(uri) !== user) return 'refused';
+    if (userOfUri(uri) !== user) return 'refused';
     return this.#use(nonce) ? 'accepted' : 'stale';
   }
 

@@ -1,7 +1,7 @@
 import type { HangupCause } from '../machines/events.ts';
 import { reasonHeaderOf, statusOfCause } from './failure-cause.ts';
 import { ALLOWED_METHODS, rejectsExtensions } from './leg-invite.ts';
-import { splitList, userOf } from './message/index.ts';
+import { splitList, userOf, userOfUri } from './message/index.ts';
 import { sdpOf } from './sdp-body.ts';
 import type { InboundCall, LegDialog } from './sip-gateway.ts';
 import type { SrfReceivedRequest, SrfReply } from './srf-types.ts';
@@ -45,7 +45,7 @@ export class ReceivedCall implements InboundCall {
     this.#reply = reply;
     this.#answer = answer;
     this.traceAs = traceAs;
-    this.called = userOf(request.uri);
+    this.called = userOfUri(request.uri);
     this.caller = callerOf(request);
     this.authorization = request.get('Authorization');
     this.source = source;

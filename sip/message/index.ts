@@ -22,5 +22,5 @@ export {
 } from './sip-message.ts';
 export { StreamFramer } from './stream-framer.ts';
 export { formatUri, parseUri, type SipUri, uriHost, uriScheme, withoutBrackets } from './uri.ts';
-export { userOf } from './user-of.ts';
+export { userOf, userOfUri } from './user-of.ts';
 export { formatVia, parseVia, type Via } from './via.ts';

@@ -1,14 +1,22 @@
 import { parseNameAddr } from './name-addr.ts';
 import { parseUri, uriScheme } from './uri.ts';
 
-/**
- * Returns the user part of a URI or name-addr without telephone parameters (RFC 3966 §3), or the number of a `tel:` URI
- * without visual separators. Returns an empty string if it cannot be parsed.
- */
+/** The user part of the URI in a name-addr, as `userOfUri` returns it. An empty string if it cannot be parsed. */
 export function userOf(address: string | undefined): string {
   if (address === undefined) return '';
   try {
-    const { uri } = parseNameAddr(address);
+    return userOfUri(parseNameAddr(address).uri);
+  } catch {
+    return '';
+  }
+}
+
+/**
+ * Returns the user part of a URI without telephone parameters (RFC 3966 §3), or the number of a `tel:` URI without
+ * visual separators. Returns an empty string if it cannot be parsed.
+ */
+export function userOfUri(uri: string): string {
+  try {
     if (uriScheme(uri) === 'tel')
       return uri
         .slice('tel:'.length)

@@ -4,16 +4,16 @@ import { ReceivedCall } from '../../sip/received-call.ts';
 const ASSERTED = '<sip:+919800000001@carrier.example>';
 const SOURCE = { host: '192.0.2.7', port: 5060 };
 
-function callerOf(headers: Record<string, string>): string {
-  const request = {
-    uri: 'sip:+911140000001@192.0.2.1',
-    get: (name: string) => headers[name],
-    on: () => {},
-  };
+function receivedCall(uri: string, headers: Record<string, string>): ReceivedCall {
+  const request = { uri, get: (name: string) => headers[name], on: () => {} };
   const answer = () => {
     throw new Error('not answered here');
   };
-  return new ReceivedCall(request, { send() {} }, { source: SOURCE, answer, traceAs() {} }).caller;
+  return new ReceivedCall(request, { send() {} }, { source: SOURCE, answer, traceAs() {} });
+}
+
+function callerOf(headers: Record<string, string>): string {
+  return receivedCall('sip:+911140000001@192.0.2.1', headers).caller;
 }
 
 describe('caller id of an incoming call', () => {
@@ -44,4 +44,13 @@ describe('caller id of an incoming call', () => {
   it.each(['none', 'session', 'history'])('appears with Privacy: %s', (Privacy) => {
     expect(callerOf({ From: '<sip:a@b>;tag=1', 'P-Asserted-Identity': ASSERTED, Privacy })).toBe('+919800000001');
   });
+});
+
+it.each([
+  ['a plain number', 'sip:+911140000001@192.0.2.1'],
+  ['the routing number of a ported one', 'sip:+911140000001;npdi;rn=+911140000000@192.0.2.1;user=phone'],
+  ['a context and URI parameters', 'sip:+911140000001;phone-context=in@192.0.2.1:5060;transport=tcp'],
+  ['a tel URI', 'tel:+91-11-4000-0001;npdi'],
+])('reads the called number from a request URI with %s', (_, uri) => {
+  expect(receivedCall(uri, { From: '<sip:a@b>;tag=1' }).called).toBe('+911140000001');
 });
