@@ -75,11 +75,14 @@ export function registerTrunks(options: TrunkRegistrarOptions): TrunkRegistrar {
       .sort((one, other) => one.priority - other.priority)
       .map((gateway) => {
         const trunk = { ...row, ...gateway };
-        const registration = sip.openRegistration(trunkEndpoint(trunk, options.secrets, null));
+        const registration = sip.openRegistration(trunkEndpoint(trunk, options.secrets, null), () => lost.abort());
         return { trunk, registration, onSign: options.trunks.registering(row, gateway) };
       });
     const retry = new BackOff(RETRY);
     const retryRefused = new BackOff(RETRY_REFUSED);
+    const retryLost = new BackOff(RETRY);
+    /** Aborted when the connection of the registration was closed: the carrier may not reach us until the next one. */
+    let lost = new AbortController();
     let status = NOT_YET;
     let isRegistered = false;
     /** Gateway that has the registration, or may have it. */
@@ -151,6 +154,7 @@ export function registerTrunks(options: TrunkRegistrarOptions): TrunkRegistrar {
     }
 
     while (!leave.aborted) {
+      lost = new AbortController();
       const waitMs =
         sip.state === 'connected'
           ? await refresh().catch(async (error) => {
@@ -162,7 +166,10 @@ export function registerTrunks(options: TrunkRegistrarOptions): TrunkRegistrar {
               return retry.next();
             })
           : OFFLINE_RETRY_MS;
-      await pause(waitMs, { clock, signal: leave }).catch(() => {});
+      await pause(waitMs, { clock, signal: AbortSignal.any([leave, lost.signal]) }).catch(() => {});
+      if (lost.signal.aborted)
+        await pause(Math.min(waitMs, retryLost.next()), { clock, signal: leave }).catch(() => {});
+      else retryLost.reset();
     }
     if (isRegistered && sip.state === 'connected') {
       const late = new AbortController();

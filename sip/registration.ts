@@ -14,6 +14,10 @@ export interface RegistrationParts {
   connection: () => SrfConnection | null;
   /** Timeout of a REGISTER, in case the SIP server reports nothing. */
   timeoutMs: number;
+  /** Called when the connection of the last successful REGISTER was closed. */
+  onLost: () => void;
+  /** Contains the registration under its Call-ID while the carrier has it. */
+  registered: Map<string, Registration>;
 }
 
 /** REGISTERs in one exchange: two challenges, a stale nonce each, and a 423. */
@@ -26,13 +30,32 @@ export class Registration implements TrunkRegistration {
   readonly #callId = randomUUID();
   readonly #fromTag = randomBytes(8).toString('hex');
   #sequence = 0;
+  #isRegistering = false;
 
   constructor(parts: RegistrationParts) {
     this.#parts = parts;
     this.#credentials = new LegCredentials(parts.trunk, 'REGISTER');
   }
 
-  async register({ expiresS, nextHop: hop = null, signal }: RegisterRequest): Promise<RegisterOutcome> {
+  async register(request: RegisterRequest): Promise<RegisterOutcome> {
+    const { registered } = this.#parts;
+    this.#isRegistering = true;
+    if (request.expiresS === 0) registered.delete(this.#callId);
+    try {
+      const outcome = await this.#register(request);
+      if (outcome.type === 'registered' && request.expiresS > 0) registered.set(this.#callId, this);
+      return outcome;
+    } finally {
+      this.#isRegistering = false;
+    }
+  }
+
+  /** Handles the loss of the connection of the last REGISTER, unless a further one is in progress. */
+  lost(): void {
+    if (!this.#isRegistering) this.#parts.onLost();
+  }
+
+  async #register({ expiresS, nextHop: hop = null, signal }: RegisterRequest): Promise<RegisterOutcome> {
     const trunk = { ...this.#parts.trunk, nextHop: hop, transport: hop?.transport ?? this.#parts.trunk.transport };
     let expires = expiresS;
     let nextHop = nextHopOf(trunk);

@@ -101,6 +101,8 @@ export class DrachtioGateway implements SipGateway {
   #onIdle: () => void = () => {};
   #onCall: ((call: InboundCall) => void) | null = null;
   readonly #lostLegs: LegHandle[] = [];
+  /** Present registrations by Call-ID. */
+  readonly #registered = new Map<string, Registration>();
 
   private constructor(options: DrachtioGatewayOptions) {
     this.#options = options;
@@ -203,8 +205,12 @@ export class DrachtioGateway implements SipGateway {
     }
   }
 
-  openRegistration(trunk: TrunkEndpoint): TrunkRegistration {
-    return new Registration({ trunk, connection: () => this.#connection, timeoutMs: REGISTER_TIMEOUT_MS });
+  openRegistration(trunk: TrunkEndpoint, onLost: () => void = () => {}): TrunkRegistration {
+    return new Registration({
+      ...{ trunk, timeoutMs: REGISTER_TIMEOUT_MS, onLost },
+      connection: () => this.#connection,
+      registered: this.#registered,
+    });
   }
 
   dump(): unknown {
@@ -307,6 +313,10 @@ export class DrachtioGateway implements SipGateway {
 
   #receive(request: SrfReceivedRequest, reply: SrfReply): void {
     this.#safely(() => {
+      if (request.method === 'REGISTER' && request.source === 'application') {
+        this.#registered.get(request.get('Call-ID') ?? '')?.lost();
+        return;
+      }
       const leg = request.stackDialogId ? this.#legOfDialog.get(request.stackDialogId) : undefined;
       if (rejectsExtensions(request, reply)) {
         if (this.#isNewCall(request)) this.#counters.inboundRefused++;

@@ -11,8 +11,12 @@ export interface SipGateway {
   onCall(listener: (call: InboundCall) => void): void;
   /** Sends one OPTIONS to the trunk (RFC 3261 §11). Any response, even an error status, means reachable. */
   probe(trunk: TrunkEndpoint, signal: AbortSignal): Promise<TrunkProbe>;
-  /** Creates a registration of the trunk's account at our address. Sends nothing before `register`. */
-  openRegistration(trunk: TrunkEndpoint): TrunkRegistration;
+  /**
+   * Creates a registration of the trunk's account at our address. Sends nothing before `register`.
+   * @param onLost Called when the connection of the last successful REGISTER was closed, over which a registrar may
+   *   send its calls. Never called over UDP or with a drachtio-server.
+   */
+  openRegistration(trunk: TrunkEndpoint, onLost?: () => void): TrunkRegistration;
   /** Ends legs left by an earlier process, once there is a connection. */
   endLegs(handles: readonly LegHandle[]): void;
   dump(): unknown;

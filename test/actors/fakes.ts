@@ -378,7 +378,11 @@ export class FakeSip implements SipGateway {
     expiresS,
   });
 
-  openRegistration(trunk: TrunkEndpoint): TrunkRegistration {
+  /** Closes the connection of the last opened registration. */
+  loseRegistration: () => void = () => undefined;
+
+  openRegistration(trunk: TrunkEndpoint, onLost: () => void = () => undefined): TrunkRegistration {
+    this.loseRegistration = onLost;
     return {
       register: async ({ expiresS }) => {
         this.registers.push({ trunk, expiresS });

@@ -72,6 +72,27 @@ describe('trunk registrar', () => {
     expect(signs).toEqual([{ type: 'answered' }, { type: 'answered' }]);
   });
 
+  it('registers again soon after its connection was closed, and later each time', async () => {
+    const started = startRegistrar();
+    const { sip, clock } = started;
+    const waitAfterLoss = async (waitMs: number) => {
+      sip.loseRegistration();
+      // The other five seconds are those of the next trunk poll.
+      await eventually(() => expect(clock.waiting().toSorted()).toEqual([waitMs, 5_000].toSorted()));
+    };
+    await untilWaiting(started, 480_000);
+    for (const waitMs of [5_000, 10_000, 20_000]) {
+      await waitAfterLoss(waitMs);
+      clock.advance(waitMs);
+      await untilWaiting(started, 480_000);
+    }
+    expect(sip.registers.map(({ expiresS }) => expiresS)).toEqual([600, 600, 600, 600]);
+    clock.advance(480_000);
+    await eventually(() => expect(sip.registers).toHaveLength(5));
+    await untilWaiting(started, 480_000);
+    await waitAfterLoss(5_000);
+  });
+
   it('ignores trunks without registration', async () => {
     await change({ register: false });
     const { registrar, sip } = startRegistrar();

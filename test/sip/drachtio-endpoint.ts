@@ -16,6 +16,7 @@ export const DRACHTIO = readEndpoint(process.env.TANDEM_TEST_DRACHTIO);
 const DIFFERENCES = {
   addresses: 'its addresses are its own options: SIP_HOST, SIP_PORT and SIP_TRANSPORTS do nothing',
   certificates: 'TLS is set up in its own configuration file',
+  connections: 'it does not report that it lost the connection of a registration',
   deaths: 'the test ends the server',
   ids: 'both legs of a call that is routed back have one dialog id',
   one: 'two applications are connected at once, and it gives new calls to either',

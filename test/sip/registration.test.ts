@@ -1,9 +1,11 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { EmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.ts';
 import { header, parseNameAddr, parseUri } from '../../sip/message/index.ts';
 import type { CarrierAuth } from '../softphone/digest-challenger.ts';
 import type { LoopbackCarrier } from '../softphone/loopback-carrier.ts';
 import { dialLeg, trunkOf } from './dialing.ts';
+import { differs } from './drachtio-endpoint.ts';
+import { SipPeer } from './embedded/sip-peer.ts';
 import { CUSTOMER_NUMBER, startTestSipServer, TestNetwork } from './test-network.ts';
 
 const ACCOUNT = { username: 'tandem', password: 's3cret' };
@@ -133,6 +135,35 @@ describe('registration', () => {
     expect(gone).toEqual({ type: 'unanswered', reason: 'transport_error' });
     const nonsense = network.gateway.openRegistration(trunkOf('nonsense', ACCOUNT));
     expect(await nonsense.register({ expiresS: 600, signal })).toMatchObject({ type: 'unanswered' });
+  });
+
+  test.skipIf(differs('connections'))('reports the loss of its connection once, while the carrier has it', async () => {
+    const peer = await SipPeer.tcp();
+    network.cleanUp(() => peer.close());
+    const lost = Promise.withResolvers<void>();
+    const onLost = vi.fn(() => lost.resolve());
+    const trunk = trunkOf(`sip:127.0.0.1:${peer.port}`, { ...ACCOUNT, transport: 'tcp' });
+    const registration = network.gateway.openRegistration(trunk, onLost);
+    const register = async (expiresS: number) => {
+      const registering = registration.register({ expiresS, signal });
+      peer.reply(await peer.request('REGISTER'), 200);
+      await registering;
+    };
+    const disconnect = async () => {
+      peer.dropStreams();
+      // A request over a new connection: the server has noticed the loss of the old one.
+      const probing = network.gateway.probe(trunk, signal);
+      peer.reply(await peer.request('OPTIONS'), 200);
+      await probing;
+    };
+    await register(600);
+    await disconnect();
+    await lost.promise;
+    await disconnect();
+    await register(600);
+    await register(0);
+    await disconnect();
+    expect(onLost).toHaveBeenCalledTimes(1);
   });
 
   test('escapes the user name in the address', async () => {

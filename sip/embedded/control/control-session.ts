@@ -81,7 +81,7 @@ export class ControlSession implements Application {
   }
 
   deliverOwn(delivery: Parameters<Application['deliverOwn']>[0]): void {
-    this.#deliver('application', delivery.request, null, `unsolicited|${delivery.dialogId}|`);
+    this.#deliver('application', delivery.request, null, `unsolicited|${delivery.dialogId ?? ''}|`);
   }
 
   #deliver(by: 'network' | 'application', message: SipMessage, source: Remote | null, tail: string): void {

@@ -22,10 +22,11 @@ export interface Application {
     dialogId: string | null;
   }): void;
   /**
-   * Delivers a request of the server itself: the BYE of a dialog that it had to end, or a session refresh that needs the
-   * application's credentials or media keys.
+   * Delivers a request of the server itself: the BYE of a dialog that it had to end; a session refresh that needs the
+   * application's credentials or media keys; or, without a dialog, the last REGISTER of a registration whose connection
+   * was lost.
    */
-  deliverOwn(delivery: { request: SipRequest; dialogId: string }): void;
+  deliverOwn(delivery: { request: SipRequest; dialogId: string | null }): void;
 }
 
 /** Result of sending an application's message. */

@@ -93,6 +93,7 @@ export class SipCore implements NetworkListener {
 
   onUnreachable(remote: Remote): void {
     this.#layer.unreachable(remote);
+    this.#client.unreachable(remote);
   }
 
   /** Handles a malformed request that can still be answered. */

@@ -9,6 +9,7 @@ import { type CoreContext, reachableHop, resolveWithin } from './context.ts';
 import { contactUri, type Dialog, dialogId, type EndReason, keepDescription, keepPeerDescription } from './dialogs.ts';
 import { Invites } from './invites.ts';
 import { dialogNextHop, inDialogRequest, newRequest } from './outgoing.ts';
+import { Registrations } from './registrations.ts';
 import { synthesizedResponse } from './responses.ts';
 
 export type Done = (result: SendResult) => void;
@@ -40,6 +41,7 @@ export class UserAgentClient {
   readonly #context: CoreContext;
   readonly #invites: Invites;
   readonly #acknowledgements: Acknowledgements;
+  readonly #registrations = new Registrations();
 
   constructor(context: CoreContext) {
     this.#context = context;
@@ -62,13 +64,15 @@ export class UserAgentClient {
     const isInvite = request.method === 'INVITE';
     const id = randomUUID();
     const callDialogId = dialogId(header(request, 'call-id') ?? '', tagOf(header(request, 'from')) ?? '');
-    const receive = (response: SipResponse, source: Remote | null): void =>
+    const receive = (response: SipResponse, source: Remote | null): void => {
+      if (request.method === 'REGISTER') this.#registrations.follow(application, request, { response, source });
       application.deliverResponse({
         response,
         source,
         transactionId: id,
         dialogId: isInvite ? callDialogId : null,
       });
+    };
     this.#route({ application, ready, dialog: null, receive }, (remote, isResolved) => {
       done({ ok: true, message: request, remote, transactionId: id, dialogId: null });
       if (!isResolved) return;
@@ -212,7 +216,13 @@ export class UserAgentClient {
     });
   }
 
+  /** Handles a closed port or connection. */
+  unreachable(remote: Remote): void {
+    if (remote.connectionId !== null) this.#registrations.unreachable(remote);
+  }
+
   abandon(application: Application): void {
+    this.#registrations.abandon(application);
     this.#invites.abandon(application);
     for (const dialog of this.#context.dialogs.of(application)) {
       if (dialog.state !== 'confirmed') continue;
