@@ -106,14 +106,21 @@ export function takeInboundCalls(options: InboundCallsOptions): void {
 
   /** Null: the call was refused or challenged. Strangers must not learn which numbers exist. */
   async function calledNumber(call: InboundCall): Promise<CalledNumber | ClaimedNumber | null> {
-    const numbers = await numbersCalled(e164Of(call.called));
+    const numbers = await numbersCalled(call);
     for (const number of numbers) if (await isFromTrunk(call, number)) return number;
     if (await hasInboundAccount(sql)) return await numberByPassword(call, numbers);
     call.refuse('UNALLOCATED_NUMBER');
     return null;
   }
 
-  async function numbersCalled(e164: string | null): Promise<(CalledNumber | ClaimedNumber)[]> {
+  /** The request URI names the number, or the Contact of a trunk that registers; then To names the number. */
+  async function numbersCalled({ called, to }: InboundCall): Promise<(CalledNumber | ClaimedNumber)[]> {
+    const numbers = await numbersWith(e164Of(called));
+    if (numbers.length > 0 || to === called) return numbers;
+    return (await numbersWith(e164Of(to))).filter(({ trunk }) => trunk.contactUser === called);
+  }
+
+  async function numbersWith(e164: string | null): Promise<(CalledNumber | ClaimedNumber)[]> {
     if (e164 === null) return [];
     const rented = await findCalledNumbers(sql, [e164]);
     const claim = rented.length === 0 ? await numberVerifier.claimOf(e164) : null;

@@ -27,6 +27,7 @@ function respondToUpdate(update: SrfReceivedRequest, reply: SrfReply): void {
 /** A peer's INVITE without a final response. */
 export class ReceivedCall implements InboundCall {
   readonly called: string;
+  readonly to: string;
   readonly caller: string;
   readonly source: { host: string; port: number };
   readonly authorization: string | undefined;
@@ -46,6 +47,7 @@ export class ReceivedCall implements InboundCall {
     this.#answer = answer;
     this.traceAs = traceAs;
     this.called = userOfUri(request.uri);
+    this.to = userOf(request.get('To'));
     this.caller = callerOf(request);
     this.authorization = request.get('Authorization');
     this.source = source;

@@ -131,6 +131,8 @@ export type TrunkSilence = 'no_response' | 'transport_error';
 export interface InboundCall {
   /** User part of the request URI, as written by the peer. */
   readonly called: string;
+  /** User part of To. A registrar sends calls to our Contact and leaves the number here (RFC 3261 §16.5). */
+  readonly to: string;
   /**
    * User part of P-Asserted-Identity (RFC 3325), or else of From. Empty if missing or if the caller requested privacy
    * (RFC 3323).

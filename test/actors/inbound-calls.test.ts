@@ -35,6 +35,8 @@ interface Options {
   refusal?: ErrorCode;
   /** Addresses of every host. */
   addressesOf?: Resolve;
+  /** Whether the trunk registers, with the account `tandem`. Default: no. */
+  isRegistered?: boolean;
   numberVerifier?: InboundCallsOptions['numberVerifier'];
 }
 
@@ -43,10 +45,11 @@ async function start({
   rule = { action: 'reject' },
   refusal,
   addressesOf = async (name) => (name === 'a.example' ? ['192.0.2.8', '2001:db8::8'] : []),
+  isRegistered = false,
   numberVerifier = { claimOf: async () => null, listen: () => expect.unreachable() },
 }: Options = {}) {
   const { sql } = database;
-  const caller = await seedCaller(sql, { sipUri });
+  const caller = await seedCaller(sql, { sipUri, username: 'tandem', register: isRegistered });
   const { workspaceId, did: e164 } = caller;
   await setInboundRule(sql, { workspaceId, e164, rule: typeof rule === 'function' ? rule(caller) : rule });
   const sip = new FakeSip();
@@ -77,10 +80,11 @@ async function start({
     logger: createTestLogger(),
   });
   /** Resolves with the cause of the refusal, or never. */
-  const bring = (host: string, called: string = caller.did) => {
+  const bring = (host: string, called: string = caller.did, to: string = caller.did) => {
     const { promise, resolve } = Promise.withResolvers<string>();
     const call: InboundCall = {
       called,
+      to,
       caller: CALLER,
       authorization: undefined,
       source: { host, port: 5060 },
@@ -129,11 +133,31 @@ describe('source of an inbound call', () => {
   });
 });
 
+describe('request URI of an inbound call', () => {
+  it('may be the registered Contact, with the number in To', async () => {
+    const { bring } = await start({ isRegistered: true });
+    expect(await bring('192.0.2.7', 'tandem')).toBe('CALL_REJECTED');
+    expect(await bring('192.0.2.9', 'tandem')).toBe('UNALLOCATED_NUMBER');
+    expect(await bring('192.0.2.7', 'other')).toBe('UNALLOCATED_NUMBER');
+    expect(await bring('192.0.2.7', 'tandem', 'tandem')).toBe('UNALLOCATED_NUMBER');
+  });
+
+  it('takes precedence over To', async () => {
+    const { bring } = await start({ isRegistered: true });
+    expect(await bring('192.0.2.7', '+911149999999')).toBe('UNALLOCATED_NUMBER');
+  });
+
+  it('names the number if the trunk does not register', async () => {
+    const { bring } = await start();
+    expect(await bring('192.0.2.7', 'tandem')).toBe('UNALLOCATED_NUMBER');
+  });
+});
+
 it('calls that arrive together share the DNS queries for their trunk', async () => {
   const isResolved = Promise.withResolvers<void>();
   const [queries, arrived]: [string[], string[]] = [[], []];
   const number = { workspaceId: randomUUID(), trunkId: randomUUID(), verificationId: randomUUID() };
-  const account = { inboundUsername: null, inboundPasswordEncrypted: null };
+  const account = { inboundUsername: null, inboundPasswordEncrypted: null, contactUser: null };
   const trunk = { sipUri: 'sip:pbx.example:5060', transport: 'udp', gateways: [], ...account } as const;
   const { bring } = await start({
     async addressesOf(name) {

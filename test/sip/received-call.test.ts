@@ -46,6 +46,11 @@ describe('caller id of an incoming call', () => {
   });
 });
 
+it('keeps the number in To of a call to our Contact', () => {
+  const call = receivedCall('sip:tandem@192.0.2.1:5060', { To: '"Sales" <sip:+911140000001@carrier.example>' });
+  expect([call.called, call.to]).toEqual(['tandem', '+911140000001']);
+});
+
 it.each([
   ['a plain number', 'sip:+911140000001@192.0.2.1'],
   ['the routing number of a ported one', 'sip:+911140000001;npdi;rn=+911140000000@192.0.2.1;user=phone'],
