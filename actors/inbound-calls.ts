@@ -23,6 +23,7 @@ import type { NodeDialer } from './dialer.actor.ts';
 import { type AskedCall, askAboutCall, type InboundQuestionOptions } from './inbound-question.ts';
 import type { Logger } from './logger.ts';
 import type { NodeNumberVerifier } from './number-verifier.actor.ts';
+import { trunkMedia } from './trunk-dialing.ts';
 import type { TrunkTarget, TrunkTargets } from './trunk-targets.ts';
 
 export interface InboundCallsOptions extends Omit<InboundQuestionOptions, 'resolve'> {
@@ -52,9 +53,13 @@ export function takeInboundCalls(options: InboundCallsOptions): void {
     const number = await calledNumber(call);
     if (number === null) return;
     if ('verificationId' in number) return await numberVerifier.listen(call, number);
-    const { inbound: rule, workspaceId, trunkId, e164: did } = number;
+    const { inbound: rule, workspaceId, trunkId, trunk, e164: did } = number;
     if (rule === null) return call.refuse('NO_USER_RESPONSE');
     if (rule.action === 'reject') return call.refuse('CALL_REJECTED');
+    if (!call.offersAudio(trunkMedia(trunk))) {
+      logger.warn({ workspaceId, trunkId }, 'inbound call refused: it offers no codec or encryption of its trunk');
+      return call.refuse('INCOMPATIBLE_DESTINATION');
+    }
     const caller = e164Of(call.caller);
     call.ring();
     const { decision, decidedBy } = await decide(rule, { workspaceId, trunkId, did, from: caller }, call);

@@ -62,8 +62,11 @@ export function trunkEndpoint(trunk: DialedTrunk, secrets: SecretBox, nextHop: N
     nextHop,
     username: trunk.username,
     password: trunk.passwordEncrypted ? secrets.open(trunk.passwordEncrypted, trunkPasswordContext(trunk.id)) : null,
-    codecs: trunk.codecs.filter((name): name is Codec => name in CODECS),
+    ...trunkMedia(trunk),
     hasComfortNoise: trunk.codecs.includes('CN'),
-    mediaEncryption: trunk.mediaEncryption,
   };
+}
+
+export function trunkMedia({ codecs, mediaEncryption }: Pick<DialedTrunk, 'codecs' | 'mediaEncryption'>) {
+  return { codecs: codecs.filter((name): name is Codec => name in CODECS), mediaEncryption };
 }

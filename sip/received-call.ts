@@ -1,7 +1,9 @@
 import type { HangupCause } from '../machines/events.ts';
 import { reasonHeaderOf, statusOfCause } from './failure-cause.ts';
 import { ALLOWED_METHODS, rejectsExtensions } from './leg-invite.ts';
+import { LegKeys } from './leg-keys.ts';
 import { splitList, userOf, userOfUri } from './message/index.ts';
+import { offersAudio } from './sdp.ts';
 import { sdpOf } from './sdp-body.ts';
 import type { InboundCall, LegDialog } from './sip-gateway.ts';
 import type { SrfReceivedRequest, SrfReply } from './srf-types.ts';
@@ -31,6 +33,7 @@ export class ReceivedCall implements InboundCall {
   readonly caller: string;
   readonly source: { host: string; port: number };
   readonly authorization: string | undefined;
+  readonly #request: Pick<SrfReceivedRequest, 'get' | 'body'>;
   readonly #reply: SrfReply;
   readonly #abandoned = new AbortController();
   readonly #answer: InboundCall['answer'];
@@ -39,10 +42,11 @@ export class ReceivedCall implements InboundCall {
 
   /** @param answer creates the leg, which sends the 200 */
   constructor(
-    request: Pick<SrfReceivedRequest, 'uri' | 'get' | 'on'>,
+    request: Pick<SrfReceivedRequest, 'uri' | 'get' | 'body' | 'on'>,
     reply: SrfReply,
     { source, answer, traceAs }: Pick<InboundCall, 'source' | 'answer' | 'traceAs'>,
   ) {
+    this.#request = request;
     this.#reply = reply;
     this.#answer = answer;
     this.traceAs = traceAs;
@@ -61,6 +65,12 @@ export class ReceivedCall implements InboundCall {
 
   get abandoned(): AbortSignal {
     return this.#abandoned.signal;
+  }
+
+  offersAudio({ codecs, mediaEncryption: encryption }: Parameters<InboundCall['offersAudio']>[0]): boolean {
+    const offer = sdpOf(this.#request);
+    const keys = new LegKeys(encryption);
+    return offer === undefined || offersAudio(offer, { codecs, encryption, readKeys: (each) => keys.readOffer(each) });
   }
 
   ring(): void {

@@ -112,6 +112,16 @@ export function readOffer(sdp: string, local: Reader): ReadOffer {
   return { session, ...readAudio(sdp, session, local) };
 }
 
+/** Whether an offer has an audio stream with a codec and encryption of ours. Ignores addresses. */
+export function offersAudio(sdp: string, local: Pick<Reader, 'codecs' | 'encryption' | 'readKeys'>): boolean {
+  try {
+    const streams = audioStreams(parseSession(sdp), cryptoValuesOf(sdp), local);
+    return streams.some(({ audio }) => commonCodec(audio, local.codecs) !== null);
+  } catch {
+    return false;
+  }
+}
+
 /**
  * Parses an offer or answer that leaves no stream: the peer has removed its audio, which some peers do to hold a call
  * (RFC 3264 §8.2). Null for any other.
@@ -321,7 +331,7 @@ interface AudioStream {
 function audioStreams(
   session: SessionDescription,
   cryptoValues: readonly (readonly string[])[],
-  { encryption = 'none', readKeys = () => null }: Reader,
+  { encryption = 'none', readKeys = () => null }: Pick<Reader, 'encryption' | 'readKeys'>,
 ): AudioStream[] {
   const streams = session.media.flatMap((audio, audioIndex) => (isAudio(audio) ? [{ audio, audioIndex }] : []));
   const encrypted = streams.flatMap(({ audio, audioIndex }) => {
@@ -381,13 +391,19 @@ function readRtcpPort(audio: MediaDescription, rtpPort: number): number {
   return rtpPort < 65_535 ? rtpPort + 1 : rtpPort;
 }
 
-/** The first codec in the peer's order that we support. */
 function readCodec(audio: MediaDescription, ours: readonly Codec[]): { codec: Codec; payloadType: number } {
+  const common = commonCodec(audio, ours);
+  if (common === null) throw new SipError('sdp.no_common_codec', 'the SDP has no codec in common with ours');
+  return common;
+}
+
+/** The first codec in the peer's order that we support. */
+function commonCodec(audio: MediaDescription, ours: readonly Codec[]): { codec: Codec; payloadType: number } | null {
   for (const payloadType of payloadTypesOf(audio)) {
     const codec = codecOf(audio, payloadType);
     if (codec !== null && ours.includes(codec)) return { codec, payloadType };
   }
-  throw new SipError('sdp.no_common_codec', 'the SDP has no codec in common with ours');
+  return null;
 }
 
 function codecOf(audio: MediaDescription, payloadType: number): Codec | null {

@@ -142,6 +142,8 @@ export interface InboundCall {
   readonly authorization: string | undefined;
   /** Aborted if the peer gives up before the call is answered or refused. */
   readonly abandoned: AbortSignal;
+  /** Whether the caller offers audio with a codec and encryption of the trunk, or leaves the offer to us. */
+  offersAudio(trunk: Pick<TrunkEndpoint, 'codecs' | 'mediaEncryption'>): boolean;
   /** Sends 180. */
   ring(): void;
   /** Adds its SIP messages, including earlier ones, to the trace of a leg. */

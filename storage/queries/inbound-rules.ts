@@ -51,7 +51,10 @@ export interface CalledNumber {
   workspaceId: string;
   trunkId: string;
   trunk: GatewayAddresses &
-    Pick<TrunkRow, 'ownerWorkspaceId' | 'inboundUsername' | 'inboundPasswordEncrypted'> & {
+    Pick<
+      TrunkRow,
+      'ownerWorkspaceId' | 'codecs' | 'mediaEncryption' | 'inboundUsername' | 'inboundPasswordEncrypted'
+    > & {
       /** User part of the Contact that the trunk registers. Null: it does not register. */
       contactUser: string | null;
     };
@@ -62,7 +65,7 @@ export interface CalledNumber {
 export async function findCalledNumbers(sql: SqlOrTx, e164s: readonly string[]): Promise<CalledNumber[]> {
   const rows = await sql<(Omit<CalledNumber, 'trunk'> & CalledNumber['trunk'])[]>`
     select n.e164, n.workspace_id, n.trunk_id, n.inbound, t.sip_uri, t.transport, t.gateways,
-      t.owner_workspace_id, t.inbound_username, t.inbound_password_encrypted,
+      t.owner_workspace_id, t.codecs, t.media_encryption, t.inbound_username, t.inbound_password_encrypted,
       case when t.register then t.username end as contact_user
     from numbers n join trunks t on t.id = n.trunk_id and t.status = 'active' and t.deleted_at is null
     where n.e164 = any(${[...e164s]}) and n.status = 'assigned'`;

@@ -213,7 +213,7 @@ export async function findCallingVerification(
   const since = new Date(now.getTime() - VERIFICATION_MS);
   const [row] = await sql<(Omit<ClaimedNumber, 'trunk' | 'e164'> & ClaimedNumber['trunk'])[]>`
     select v.id as verification_id, v.workspace_id, v.trunk_id, t.sip_uri, t.transport, t.gateways, t.owner_workspace_id,
-      t.inbound_username, t.inbound_password_encrypted, case when t.register then t.username end as contact_user
+      t.codecs, t.media_encryption, t.inbound_username, t.inbound_password_encrypted, case when t.register then t.username end as contact_user
     from number_verifications v join trunks t on t.id = v.trunk_id and t.status = 'active' and t.deleted_at is null
     where v.e164 = ${e164} and v.status = 'calling' and v.created_at > ${since}`;
   if (row === undefined) return null;

@@ -41,6 +41,7 @@ function inboundCall({ traceAs }: Pick<InboundCall, 'traceAs'>): InboundCall {
   return {
     ...{ called: '+912240000001', to: '+912240000001', caller: '+919822222222' },
     ...{ source: { host: '192.0.2.7', port: 5060 }, authorization: undefined, abandoned: new AbortController().signal },
+    offersAudio: () => true,
     ring() {},
     refuse() {},
     challenge() {},

@@ -5,6 +5,7 @@ import { parseCidrs } from '../../actors/callbacks/public-address.ts';
 import { type InboundCallsOptions, takeInboundCalls } from '../../actors/inbound-calls.ts';
 import { createTrunkTargets } from '../../actors/trunk-targets.actor.ts';
 import { type ErrorCode, TandemError } from '../../machines/errors.ts';
+import type { Codec } from '../../machines/events.ts';
 import type { InboundCall } from '../../sip/sip-gateway.ts';
 import type { InboundRule } from '../../storage/queries/inbound-rules.ts';
 import { setInboundRule } from '../../storage/queries/numbers.ts';
@@ -37,6 +38,8 @@ interface Options {
   addressesOf?: Resolve;
   /** Whether the trunk registers, with the account `tandem`. Default: no. */
   isRegistered?: boolean;
+  /** Codecs of a trunk whose audio the caller does not offer. */
+  refusedCodecs?: readonly Codec[];
   numberVerifier?: InboundCallsOptions['numberVerifier'];
 }
 
@@ -46,6 +49,7 @@ async function start({
   refusal,
   addressesOf = async (name) => (name === 'a.example' ? ['192.0.2.8', '2001:db8::8'] : []),
   isRegistered = false,
+  refusedCodecs = [],
   numberVerifier = { claimOf: async () => null, listen: () => expect.unreachable() },
 }: Options = {}) {
   const { sql } = database;
@@ -89,6 +93,7 @@ async function start({
       authorization: undefined,
       source: { host, port: 5060 },
       abandoned: new AbortController().signal,
+      offersAudio: ({ codecs }) => !codecs.some((codec) => refusedCodecs.includes(codec)),
       ring() {},
       traceAs() {},
       refuse: resolve,
@@ -158,6 +163,7 @@ it('calls that arrive together share the DNS queries for their trunk', async () 
   const [queries, arrived]: [string[], string[]] = [[], []];
   const number = { workspaceId: randomUUID(), trunkId: randomUUID(), verificationId: randomUUID() };
   const account = { inboundUsername: null, inboundPasswordEncrypted: null, contactUser: null };
+  const media = { codecs: ['PCMU'], mediaEncryption: 'none' as const };
   const trunk = { sipUri: 'sip:pbx.example:5060', transport: 'udp', gateways: [], ...account } as const;
   const { bring } = await start({
     async addressesOf(name) {
@@ -168,7 +174,7 @@ it('calls that arrive together share the DNS queries for their trunk', async () 
     numberVerifier: {
       async claimOf(e164) {
         arrived.push(e164);
-        return { ...number, e164, trunk: { ...trunk, ownerWorkspaceId: number.workspaceId } };
+        return { ...number, e164, trunk: { ...trunk, ...media, ownerWorkspaceId: number.workspaceId } };
       },
       listen: async (call) => call.refuse('CALL_REJECTED'),
     },
@@ -192,6 +198,12 @@ it('a rule falls back while 50 requests of its workspace await an answer', async
   for (let calls = 0; calls < 51; calls += 1) void bring('192.0.2.7');
   await eventually(() => expect(received).toHaveLength(1));
   expect(received[0]!.decidedBy).toMatchObject({ decided_by: 'fallback', fault: 'too_many_questions' });
+});
+
+it('a caller without a codec of the trunk is refused at once, before the endpoint rings', async () => {
+  const { bring, received } = await start({ rule: forwardTo('+919800000009'), refusedCodecs: ['PCMU'] });
+  expect(await bring('192.0.2.7')).toBe('INCOMPATIBLE_DESTINATION');
+  expect(received).toEqual([]);
 });
 
 it.each([

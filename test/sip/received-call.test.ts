@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import type { MediaEncryption } from '../../machines/events.ts';
 import { ReceivedCall } from '../../sip/received-call.ts';
 
 const ASSERTED = '<sip:+919800000001@carrier.example>';
 const SOURCE = { host: '192.0.2.7', port: 5060 };
 
-function receivedCall(uri: string, headers: Record<string, string>): ReceivedCall {
-  const request = { uri, get: (name: string) => headers[name], on: () => {} };
+function receivedCall(uri: string, headers: Record<string, string>, body?: string): ReceivedCall {
+  const request = { uri, get: (name: string) => headers[name], ...(body !== undefined && { body }), on: () => {} };
   const answer = () => {
     throw new Error('not answered here');
   };
@@ -58,4 +59,33 @@ it.each([
   ['a tel URI', 'tel:+91-11-4000-0001;npdi'],
 ])('reads the called number from a request URI with %s', (_, uri) => {
   expect(receivedCall(uri, { From: '<sip:a@b>;tag=1' }).called).toBe('+911140000001');
+});
+
+describe('offered audio of an incoming call', () => {
+  const PCMU = 'm=audio 5004 RTP/AVP 0 101';
+  const KEY = 'a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz';
+
+  function offersAudio(lines: readonly string[] | null, mediaEncryption: MediaEncryption): boolean {
+    const offer = lines && ['v=0', 'o=- 1 1 IN IP4 192.0.2.7', 's=-', 'c=IN IP4 192.0.2.7', 't=0 0', ...lines, ''];
+    const call = receivedCall('sip:a@b', { 'Content-Type': 'application/sdp' }, offer?.join('\r\n'));
+    return call.offersAudio({ codecs: ['PCMA', 'PCMU'], mediaEncryption });
+  }
+
+  it.each([
+    ['a codec of the trunk', [PCMU], 'none'],
+    ['no SDP', null, 'required'],
+    ['keys for required encryption', ['m=audio 5004 RTP/SAVP 8', KEY], 'required'],
+    ['no keys for optional encryption', [PCMU], 'optional'],
+  ] as const)('fits with %s', (_, lines, encryption) => {
+    expect(offersAudio(lines, encryption)).toBe(true);
+  });
+
+  it.each([
+    ['only other codecs', ['m=audio 5004 RTP/AVP 18 101'], 'none'],
+    ['only video', ['m=video 5004 RTP/AVP 31'], 'none'],
+    ['no keys for required encryption', [PCMU], 'required'],
+    ['something other than SDP', ['m='], 'none'],
+  ] as const)('does not fit with %s', (_, lines, encryption) => {
+    expect(offersAudio(lines, encryption)).toBe(false);
+  });
 });
