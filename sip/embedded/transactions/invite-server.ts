@@ -1,4 +1,4 @@
-import type { SipRequest, SipResponse } from '../../message/index.ts';
+import { header, type SipRequest, type SipResponse, tagOf } from '../../message/index.ts';
 import type { Clock } from '../clock.ts';
 import { giveUpMs, type SipTimers } from '../sip-timers.ts';
 
@@ -8,7 +8,10 @@ export interface InviteServerOptions {
   send: (response: SipResponse) => void;
   clock: Clock;
   timers: SipTimers;
-  /** A 2xx was retransmitted for 64 * T1 without an ACK: the dialog must end (RFC 3261 §13.3.1.4). */
+  /**
+   * A 2xx was retransmitted for 64 * T1 without an ACK, or that of a new call could not be sent over TCP: the dialog
+   * must end (RFC 3261 §13.3.1.4, RFC 6026 §7.1).
+   */
   onNotAcknowledged: () => void;
   onTerminated: () => void;
 }
@@ -67,7 +70,16 @@ export class InviteServerTransaction {
   }
 
   transportFailed(): void {
+    const { reliable, timers } = this.#options;
     if (this.#state === 'completed') this.#terminate();
+    if (this.#state !== 'accepted' || this.#acknowledged || !reliable || !this.#isNewCall) return;
+    // The peer may have received an earlier copy. Its ACK then comes soon, over another connection.
+    this.#expectAck(4 * timers.t1Ms);
+  }
+
+  /** False for a re-INVITE, whose call goes on meanwhile. */
+  get #isNewCall(): boolean {
+    return tagOf(header(this.request, 'to')) === null;
   }
 
   stop(): void {
@@ -84,11 +96,15 @@ export class InviteServerTransaction {
 
   #accept(): void {
     this.#state = 'accepted';
-    this.#endAfter(giveUpMs(this.#options.timers), () => {
+    this.#expectAck(giveUpMs(this.#options.timers));
+    this.#retransmitAfter(this.#options.timers.t1Ms);
+  }
+
+  #expectAck(withinMs: number): void {
+    this.#endAfter(withinMs, () => {
       if (!this.#acknowledged) this.#options.onNotAcknowledged();
       this.#terminate();
     });
-    this.#retransmitAfter(this.#options.timers.t1Ms);
   }
 
   #retransmitAfter(delayMs: number): void {

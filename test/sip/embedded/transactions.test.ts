@@ -4,7 +4,14 @@ import { ClientTransaction } from '../../../sip/embedded/transactions/client.ts'
 import { InviteClientTransaction } from '../../../sip/embedded/transactions/invite-client.ts';
 import { InviteServerTransaction } from '../../../sip/embedded/transactions/invite-server.ts';
 import { ServerTransaction } from '../../../sip/embedded/transactions/server.ts';
-import { createRequest, createResponse, header, type SipMessage, type SipRequest } from '../../../sip/message/index.ts';
+import {
+  createRequest,
+  createResponse,
+  header,
+  type SipMessage,
+  type SipRequest,
+  setHeader,
+} from '../../../sip/message/index.ts';
 import { SimulatedClock } from './simulated-clock.ts';
 
 describe('INVITE client transaction (RFC 3261 §17.1.1, RFC 6026)', () => {
@@ -139,6 +146,31 @@ describe('INVITE server transaction (RFC 3261 §17.2.1, RFC 6026)', () => {
     const { clock, log, sentAtMs } = inviteServer((transaction) => transaction.respond(response(200)), true);
     clock.advance(60_000);
     expect(sentAtMs).toEqual([0, 500, 1500, 3500, 7500, 11_500, 15_500, 19_500, 23_500, 27_500, 31_500]);
+    expect(log).toEqual(['not acknowledged at 32000', 'terminated at 32000']);
+  });
+
+  it('waits two more seconds for the ACK of a 2xx that cannot be sent over TCP', () => {
+    const failing = (isAcknowledged: boolean, reliable = true) => {
+      const server = inviteServer((transaction) => transaction.respond(response(200)), reliable);
+      server.transaction.transportFailed();
+      server.clock.advance(1000);
+      if (isAcknowledged) server.transaction.acknowledged();
+      server.clock.advance(60_000);
+      return server.log;
+    };
+    expect(failing(false)).toEqual(['not acknowledged at 2000', 'terminated at 2000']);
+    expect(failing(true)).toEqual(['terminated at 2000']);
+    expect(failing(false, false)).toEqual(['not acknowledged at 32000', 'terminated at 32000']);
+  });
+
+  it('keeps repeating the 2xx of a re-INVITE that cannot be sent over TCP', () => {
+    const { clock, log, options } = recorder<SipMessage>();
+    const reinvite = { ...REQUEST, headers: [...REQUEST.headers] };
+    setHeader(reinvite, 'To', '<sip:b@b>;tag=2');
+    const transaction = new InviteServerTransaction({ ...options, request: reinvite, reliable: true });
+    transaction.respond(response(200));
+    transaction.transportFailed();
+    clock.advance(60_000);
     expect(log).toEqual(['not acknowledged at 32000', 'terminated at 32000']);
   });
 
