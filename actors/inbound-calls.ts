@@ -198,9 +198,9 @@ function isSameAddress(one: string, other: string): boolean {
   return ipaddr.process(one).toString() === ipaddr.process(other).toString();
 }
 
-/** Accepts numbers with country code but without the plus, because carriers omit it. */
+/** Accepts numbers with country code but without the plus, or with the prefix 00 in its place, as carriers send them. */
 function e164Of(user: string): string | null {
-  const digits = /^\+?([1-9]\d{6,14})$/.exec(user)?.[1];
+  const digits = /^(?:\+|00)?([1-9]\d{6,14})$/.exec(user)?.[1];
   return digits === undefined ? null : `+${digits}`;
 }
 

@@ -105,7 +105,7 @@ async function start({
     sip.bring(call);
     return promise;
   };
-  return { bring, received };
+  return { bring, received, did: caller.did };
 }
 
 function forwardTo(number: string): InboundRule & { action: 'forward' } {
@@ -139,6 +139,16 @@ describe('source of an inbound call', () => {
 });
 
 describe('request URI of an inbound call', () => {
+  it.each(['+', '', '00'])('names the number with the prefix "%s"', async (prefix) => {
+    const { bring, did } = await start();
+    expect(await bring('192.0.2.7', did.replace('+', prefix))).toBe('CALL_REJECTED');
+  });
+
+  it.each(['0', '+00', '000'])('does not name it with the prefix "%s"', async (prefix) => {
+    const { bring, did } = await start();
+    expect(await bring('192.0.2.7', did.replace('+', prefix))).toBe('UNALLOCATED_NUMBER');
+  });
+
   it('may be the registered Contact, with the number in To', async () => {
     const { bring } = await start({ isRegistered: true });
     expect(await bring('192.0.2.7', 'tandem')).toBe('CALL_REJECTED');
