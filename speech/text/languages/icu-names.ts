@@ -37,15 +37,19 @@ export function monthNames(language: string): readonly string[] | null {
 }
 
 /**
- * CLDR's long form of a Gregorian date, with day and year in digits. Null for a year that belongs to the language's own
- * calendar, such as 1404 in Persian and 2569 in Thai.
+ * CLDR's long form of a Gregorian date, with day and year in digits. Null for a day or year that does not exist, such
+ * as 30 February, and for a year that belongs to the language's own calendar, such as 1404 in Persian and 2569 in Thai.
  */
 export function longDate(language: string, { day, month, year }: { day: number; month: number; year: number }) {
   if (!isKnown(language)) return null;
   const { calendar } = new Intl.DateTimeFormat(language).resolvedOptions();
   if (calendar !== 'gregory' && (year < FIRST_GREGORIAN || year > LAST_GREGORIAN)) return null;
+  // Unlike `Date.UTC`, it does not move the years 0 to 99 to the 20th century.
+  const date = new Date(0);
+  date.setUTCFullYear(year, month - 1, day);
+  if (year === 0 || date.getUTCDate() !== day) return null;
   const options = { dateStyle: 'long', timeZone: 'UTC', calendar: 'gregory', numberingSystem: 'latn' } as const;
-  return new Intl.DateTimeFormat(language, options).format(Date.UTC(year, month - 1, day));
+  return new Intl.DateTimeFormat(language, options).format(date);
 }
 
 const FIRST_GREGORIAN = 1700;

@@ -114,6 +114,8 @@ describe('readings in languages whose numbers the engine reads', () => {
     ['fr', '1 234 567,50 euros', '1234567,50 euros'],
     ['es', '$5', '5 dólares estadounidenses'],
     ['de', 'am 2026-11-21 da', 'am 21. November 2026 da'],
+    ['de', 'am 30.02.2026 und 31.12.0099', 'am 30.02.2026 und 31. Dezember 99'],
+    ['es', 'el 31/04/2026 o 2026-02-29T10:00:00Z, 0000-01-01', 'el 31/04/2026 o 2026-02-29T10:00:00Z, | 0000-01-01'],
     ['de', '+49 30 1234567', '+ 4 9, 3 0, 1 2 3, 4 5 6 7'],
     ['de', 'z. B. das', 'z. B. das'],
     ['de', 'Am 3. Mai 2026 kommt Dr. Müller, Nr. 5.', 'Am 3. Mai 2026 kommt Dr. Müller, | Nr. 5.'],
