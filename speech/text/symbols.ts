@@ -126,10 +126,17 @@ function readSign(at: number, { tokens, language }: Context, signs: Record<strin
     if (isSpan(at, tokens)) return { spoken: [language.to!] };
     return { spoken: [/[-–—]/.test(clean) ? '–' : ''] };
   }
+  if (clean === '#' && isHeadingMark(at, tokens)) return { spoken: [''] };
   const sign = signs[clean];
   if (sign === undefined) return /^(.)\1+$/u.test(clean) ? { spoken: [''] } : null;
   if (language.base === 'en' && isLimit(at, tokens)) return { spoken: [`is ${sign}`] };
   return language.base === 'en' && clean === '/' ? { spoken: [''] } : { spoken: [sign] };
+}
+
+/** "# Your order", which begins a paragraph, but "# 5" and "# of guests". */
+function isHeadingMark(at: number, tokens: readonly Token[]): boolean {
+  const begins = at === 0 || tokens[at - 1]!.endsParagraph;
+  return begins && /^(?!of$)\p{L}/iu.test(tokens[at + 1]?.core ?? '');
 }
 
 /** "x ≥ 5" and "5 ≤ 7", but "Aged ≥ 18". */

@@ -324,6 +324,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['5-10 people', 'five to ten people'],
     ['5 - 10 people', 'five to ten people'],
     ['#1', 'number one'],
+    ['# Your order\n\n# 5 ships', 'Your order | number five ships'],
+    ['# of guests, the # you see', 'number of guests, | the number you see'],
     [
       'Order #A1B2-C3D4, case #CS0012',
       'Order number A. one B. two C. three D. four, | case number C.S. zero zero one two',
