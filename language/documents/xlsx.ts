@@ -54,6 +54,8 @@ const SHEET = /^xl\/worksheets\/[^/]+\.xml$/;
 const WITHOUT_VALUE = /<c\b[^<>]*?(?:\/>|>(?:<f\b[^<>]*\/>|<f\b[^<>]*>[^<]*<\/f>)?(?:<v\s*\/>|<v>\s*<\/v>)?<\/c>)/g;
 /** Matches a cell whose result is the empty text. Other cells with an empty `v` have no result. */
 const EMPTY_TEXT = /^<c\b[^<>]*\st="str"[^<>]*>.*<v/s;
+/** Matches a row without cells. LibreOffice writes the last row of the format, which would count as a full sheet. */
+const WITHOUT_CELLS = /<row\b[^<>]*?(?:\/>|>\s*<\/row>)/g;
 /** Matches the type of an error cell such as `#N/A`, which Excel shows but the library omits. */
 const ERROR_TYPE = /(<(?:[^\s<>/:]+:)?c\b[^<>]*?\st=)"e"/g;
 /** Matches a row or cell without a reference, which the library does not read. */
@@ -78,6 +80,7 @@ function filledCells(source: string) {
       if (cell.includes('<f') && !EMPTY_TEXT.test(cell)) unknownResults += 1;
       return '';
     })
+    .replace(WITHOUT_CELLS, '')
     .replace(ERROR_TYPE, '$1"str"');
   let rows = 0;
   let columns = 0;

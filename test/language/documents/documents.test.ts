@@ -389,6 +389,15 @@ describe('workbooks', () => {
     expect(warnings).toEqual(['1 formulas were left out: their results are not in the file.']);
   });
 
+  it('ignore empty rows at the end of a sheet, as LibreOffice writes them', async () => {
+    const sheet =
+      '<row r="1"><c r="A1"><v>1</v></c><c r="B1"><v>2</v></c></row><row r="2"/><row r="3"><c r="A3"><v>3</v></c></row>' +
+      '<row r="1048575" ht="12.8"><c r="A1048575" s="1"/>\n</row><row r="1048576" ht="12.8"/>';
+    expect(await textIn(xlsxOf({ sheets: { Sheet: sheet, Empty: '<row r="1048576"/>' } }))).toBe(
+      '| 1 | 2 |\n| --- | --- |\n| 3 |  |',
+    );
+  });
+
   it('do not warn about formulas whose result is an empty text', async () => {
     const empty = ['<v></v>', '<v/>'].map(
       (value, at) => `<c r="${'AB'[at]}1" t="str"><f>IF(D1="","",D1)</f>${value}</c>`,
