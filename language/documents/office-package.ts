@@ -2,6 +2,7 @@ import { SaxesParser } from 'saxes';
 import { TandemError } from '../../machines/errors.ts';
 import { unsupported } from './content-type.ts';
 import { openPackage, type PackageParts } from './package-parts.ts';
+import { withCdataAsText } from './xml-tokens.ts';
 
 /** A validated Office file. */
 export interface OfficePackage {
@@ -24,7 +25,7 @@ export async function openOfficePackage(bytes: Buffer): Promise<OfficePackage> {
     if (name === TYPES || !LOOKED_AT[format].test(name)) continue;
     const part = archive.take(name)!;
     refuseDeclarations(part);
-    parts.set(name, part);
+    parts.set(name, withCdataAsText(part));
   }
   return { format, parts, title: titleIn(parts.get(PROPERTIES)), warnings: warningsOf(archive, types.toString()) };
 }

@@ -25,13 +25,35 @@ export function withoutComments(xml: string, most: number): string {
   return kept.join('');
 }
 
+const CDATA = '<![CDATA[';
+const CDATA_END = ']]>';
+
+/** Replaces CDATA sections by escaped text, because the libraries that read Office files skip them. */
+export function withCdataAsText(part: Buffer): Buffer {
+  if (!part.includes(CDATA)) return part;
+  const xml = part.toString();
+  const kept: string[] = [];
+  let keptUntil = 0;
+  for (let start = xml.indexOf('<'); start !== -1; start = xml.indexOf('<', start)) {
+    const end = endOfToken(xml, start);
+    if (xml.startsWith(CDATA, start) && xml.endsWith(CDATA_END, end)) {
+      const text = xml.slice(start + CDATA.length, end - CDATA_END.length);
+      kept.push(xml.slice(keptUntil, start), text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;'));
+      keptUntil = end;
+    }
+    start = end;
+  }
+  kept.push(xml.slice(keptUntil));
+  return Buffer.from(kept.join(''));
+}
+
 function requireLength(length: number, most: number): void {
   if (length > most) throw new RangeError(`an XML token is longer than ${most} characters`);
 }
 
 const ENDS = [
   ['<!--', '-->'],
-  ['<![CDATA[', ']]>'],
+  [CDATA, CDATA_END],
   ['<?', '?>'],
 ] as const;
 

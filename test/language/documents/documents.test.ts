@@ -224,6 +224,16 @@ describe('Word documents', () => {
     });
   });
 
+  it('yield text in CDATA sections', async () => {
+    const body = paragraph('<!-- <![CDATA[no]]> -->Ada<![CDATA[ & <Bo> ]]>Cy<![CDATA[]]>');
+    expect(await read(docxOf({ body, title: '<![CDATA[R&D]]>' }))).toMatchObject({
+      title: 'R&D',
+      sections: [{ text: 'Ada & <Bo> Cy' }],
+    });
+    const row = '<row r="1"><c r="A1" t="inlineStr"><is><t><![CDATA[Ada & Bo]]></t></is></c></row>';
+    expect(await textIn(xlsxOf({ sheets: { Sheet: row } }))).toBe('| Ada & Bo |\n| --- |');
+  });
+
   it('warn about skipped pictures and embedded files', async () => {
     const more = [
       { name: 'word/media/image1.png', content: 'no picture' },
