@@ -65,8 +65,8 @@ export function createOpenAiEmbedder(options: OpenAiEmbedderOptions): Embedder {
 
   async function ask(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]> {
     const answer: unknown = await (await loading).embeddings.create(
-      // Most servers reject an empty text.
-      { model, input: texts.map((text) => text.trim() || ' . '), encoding_format: 'base64' },
+      // Most servers reject an empty text, and half of a surrogate pair.
+      { model, input: texts.map((text) => text.toWellFormed().trim() || ' . '), encoding_format: 'base64' },
       { signal, timeout: timeoutMs },
     );
     return readEmbeddings(answer, { count: texts.length, dimensions });

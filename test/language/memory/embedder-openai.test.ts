@@ -21,6 +21,13 @@ describe('OpenAI-compatible embedder', () => {
     expect(Math.max(...alone!.map((value, at) => Math.abs(value - points[69]![at]!)))).toBeLessThan(1e-5);
   });
 
+  it('replaces blank texts and lone surrogates, which servers reject', async () => {
+    await using server = await startModelServer();
+    await embedderOf(server).embed([' ', 'cut within \ud83d', '\ude00 cut within'], SIGNAL);
+    const [asked] = server.asked('/embeddings');
+    expect(asked!.body.input).toEqual([' . ', 'cut within \ufffd', '\ufffd cut within']);
+  });
+
   it('accepts number lists and base64, ordered by index', async () => {
     await using server = await startModelServer();
     server.embed(
