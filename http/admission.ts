@@ -11,7 +11,7 @@ import {
   requireSameWorkspace,
 } from './auth.ts';
 import { addressOf } from './client-address.ts';
-import type { HttpContext } from './context.ts';
+import { type HttpContext, linkSecrets } from './context.ts';
 import { applyPermission } from './permissions.ts';
 import { rateLimited, rateLimitHeaders } from './rate-limits.ts';
 import { toRefusal } from './refusals.ts';
@@ -102,7 +102,7 @@ export function admitRequests(app: FastifyInstance, { context, onFailure }: Admi
     const { token } = request.query as { token?: unknown };
     const { acceptsStreamToken = false } = request.routeOptions.config;
     if (!acceptsStreamToken || typeof token !== 'string' || request.headers.authorization !== undefined) return null;
-    const signed = { sql, secret: context.urlSigningSecret, now: context.now() };
+    const signed = { sql, secrets: linkSecrets(context), now: context.now() };
     const { identity, workspaceId, callId } = await authenticateStreamToken(token, signed);
     request.streamTarget = { callId };
     return { identity, principal: await enterWorkspace(identity, { sql, workspaceId }) };

@@ -110,3 +110,11 @@ export interface HttpContext {
   /** Aborted when the server closes, which ends all streams. */
   closing: AbortSignal;
 }
+
+/** Secrets whose links and tokens are valid. A node with an earlier master key may have signed them. */
+export function linkSecrets({
+  urlSigningSecret,
+  previousUrlSecrets,
+}: Pick<HttpContext, 'urlSigningSecret' | 'previousUrlSecrets'>): Buffer[] {
+  return [urlSigningSecret, ...previousUrlSecrets];
+}

@@ -1,8 +1,9 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import { TandemError } from '../machines/errors.ts';
 import type { Sql } from '../storage/database.ts';
 import { findApiKeyById } from '../storage/queries/api-keys.ts';
 import { findSession } from '../storage/queries/sessions.ts';
+import { isSignedByAny } from '../storage/secrets.ts';
 import { type Identity, identityOfKey, identityOfSession, type Principal } from './auth.ts';
 
 declare module 'fastify' {
@@ -24,18 +25,13 @@ export interface StreamTarget {
   callId: string | null;
 }
 
-interface TokenOptions {
-  secret: Buffer;
-  now: Date;
-}
-
 /**
  * Creates a token that opens one stream, because an EventSource cannot send headers. It contains the id of its
  * credentials and expires with them, so nothing is stored.
  */
 export function mintStreamToken(
   { callId, principal }: StreamTarget & { principal: Principal },
-  { secret, now }: TokenOptions,
+  { secret, now }: { secret: Buffer; now: Date },
 ): { token: string; expiresAt: Date } {
   const expiresAt = new Date(Math.floor((now.getTime() + STREAM_TOKEN_MS) / 1000) * 1000);
   const { workspaceId, userId, apiKeyId, sessionId, expiresAt: credentialsExpire } = principal;
@@ -47,13 +43,14 @@ export function mintStreamToken(
 
 /**
  * Returns the current state of the token's credentials.
- * @throws TandemError UNAUTHORIZED if the token is invalid or has expired, or its API key or session has ended
+ * @throws TandemError UNAUTHORIZED if the token is invalid or has expired, none of the secrets has signed it, or its API
+ * key or session has ended
  */
 export async function authenticateStreamToken(
   token: string,
-  { sql, secret, now }: TokenOptions & { sql: Sql },
+  { sql, secrets, now }: { sql: Sql; secrets: readonly Buffer[]; now: Date },
 ): Promise<StreamTarget & { identity: Identity; workspaceId: string }> {
-  const claims = readToken(token, secret);
+  const claims = readToken(token, secrets);
   if (claims === null || claims.expires <= now.getTime()) throw refused();
   const { callId, workspaceId, userId, apiKeyId, sessionId, credentialsExpire } = claims;
   if (apiKeyId !== null) {
@@ -78,12 +75,11 @@ interface Claims {
   credentialsExpire: number | null;
 }
 
-function readToken(token: string, secret: Buffer): Claims | null {
+function readToken(token: string, secrets: readonly Buffer[]): Claims | null {
   const [, text, signature] = /^st_([A-Za-z0-9_-]{1,1000})\.([A-Za-z0-9_-]{43})$/.exec(token) ?? [];
   if (text === undefined || signature === undefined) return null;
   const given = Buffer.from(signature, 'base64url');
-  const expected = signatureOf(text, secret);
-  if (given.length !== expected.length || !timingSafeEqual(given, expected)) return null;
+  if (!isSignedByAny(given, secrets, (secret) => signatureOf(text, secret))) return null;
   return JSON.parse(Buffer.from(text, 'base64url').toString()) as Claims;
 }
 

@@ -1,4 +1,5 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac } from 'node:crypto';
+import { isSignedByAny } from '../storage/secrets.ts';
 
 /**
  * Creates a token for the unsubscribe link: user id and signature. It never expires, because old e-mails do not either.
@@ -12,8 +13,7 @@ export function readUnsubscribeToken(token: string, secrets: readonly Buffer[]):
   const [, id, signature] = /^(\d{1,9})\.([A-Za-z0-9_-]{43})$/.exec(token) ?? [];
   if (id === undefined || signature === undefined) return null;
   const given = Buffer.from(signature, 'base64url');
-  const isValid = secrets.some((secret) => timingSafeEqual(given, signatureOf(Number(id), secret)));
-  return isValid ? Number(id) : null;
+  return isSignedByAny(given, secrets, (secret) => signatureOf(Number(id), secret)) ? Number(id) : null;
 }
 
 function signatureOf(userId: number, secret: Buffer): Buffer {

@@ -1,6 +1,7 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import { TandemError } from '../machines/errors.ts';
 import { requireObjectKey } from './objects.ts';
+import { isSignedByAny } from './secrets.ts';
 
 /** Query of a signed URL: expiry in Unix seconds, and a signature of key and expiry. */
 export interface ObjectUrlToken {
@@ -35,11 +36,7 @@ export function verifyObjectUrl({
   now,
 }: ObjectUrlToken & { key: string; secrets: readonly Buffer[]; now: Date }): void {
   const given = Buffer.from(signature, 'base64url');
-  const isValid = secrets.some((secret) => {
-    const expected = signatureOf({ key, expires, secret });
-    return given.length === expected.length && timingSafeEqual(given, expected);
-  });
-  if (!isValid) {
+  if (!isSignedByAny(given, secrets, (secret) => signatureOf({ key, expires, secret }))) {
     throw new TandemError('URL_SIGNATURE_INVALID', 'The signature of the URL is invalid. Create a new URL.');
   }
   if (now.getTime() >= expires * 1000) throw new TandemError('URL_EXPIRED', 'The URL has expired. Create a new one.');

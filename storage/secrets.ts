@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
 
 /**
  * Encrypts small secrets (callback secrets, trunk passwords) with AES-256-GCM. `context` names purpose and owner. It is
@@ -75,12 +75,24 @@ export function createSecretBox(masterKey: Buffer, previousKeys: readonly Buffer
   };
 }
 
-/** Purpose of the key that signs links: playback, unsubscribing, password resets. */
+/** Purpose of the key that signs links: playback, unsubscribing, password resets, event streams. */
 export const URL_SIGNING = 'tandem url signing';
 
 /** Derives a key of 32 bytes for one purpose. */
 export function derivedKey(masterKey: Buffer, purpose: string): Buffer {
   return derive(masterKey, purpose, 32);
+}
+
+/** True if one of the secrets made the signature. Links of earlier secrets stay valid while a key is rotated. */
+export function isSignedByAny(
+  signature: Buffer,
+  secrets: readonly Buffer[],
+  signWith: (secret: Buffer) => Buffer,
+): boolean {
+  return secrets.some((secret) => {
+    const expected = signWith(secret);
+    return signature.length === expected.length && timingSafeEqual(signature, expected);
+  });
 }
 
 function keyOf(masterKey: Buffer): { id: Buffer; secret: Buffer } {

@@ -5,7 +5,7 @@ import { TandemError } from '../../machines/errors.ts';
 import { verifyObjectUrl } from '../../storage/object-urls.ts';
 import { CONTENT_TYPES, type ObjectStat, presentationOf } from '../../storage/objects.ts';
 import { parseByteRange } from '../byte-range.ts';
-import type { HttpApp, HttpContext } from '../context.ts';
+import { type HttpApp, type HttpContext, linkSecrets } from '../context.ts';
 import { REFUSALS, responseOf } from '../schemas/envelope.ts';
 
 const PeaksSchema = Type.Object(
@@ -91,8 +91,7 @@ async function answer(
   { key, expires = '', signature = '', request, reply }: MediaRequest,
 ): Promise<FastifyReply> {
   const token = { expires: /^\d{1,12}$/.test(expires) ? Number(expires) : 0, signature };
-  const secrets = [context.urlSigningSecret, ...context.previousUrlSecrets];
-  verifyObjectUrl({ key, ...token, secrets, now: context.now() });
+  verifyObjectUrl({ key, ...token, secrets: linkSecrets(context), now: context.now() });
   const object = await context.recordings.open(key);
   if (object === null) throw new TandemError('NOT_FOUND', 'The audio no longer exists.');
   return await sendObject({ object, request, reply });

@@ -6,7 +6,7 @@ import { changePassword } from '../../storage/queries/password-changes.ts';
 import { userOfPasswordReset } from '../../storage/queries/password-resets.ts';
 import type { UserRow } from '../../storage/queries/workspaces.ts';
 import { addressOf } from '../client-address.ts';
-import type { HttpApp, HttpContext } from '../context.ts';
+import { type HttpApp, type HttpContext, linkSecrets } from '../context.ts';
 import { acceptsPages, PAGE, sendPage, showErrorsAsPages } from '../html-page.ts';
 import { REFUSALS, success } from '../schemas/envelope.ts';
 import { MAX_PASSWORD_LENGTH, requireStrongPassword } from '../schemas/password.ts';
@@ -31,7 +31,7 @@ export function passwordResetRoutes(app: HttpApp, context: HttpContext): void {
 }
 
 function addRoutes(app: HttpApp, context: HttpContext): void {
-  const { sql, urlSigningSecret: secret, limits, revocations, now } = context;
+  const { sql, limits, revocations, now } = context;
 
   app.get(
     '/auth/password/reset',
@@ -96,7 +96,7 @@ function addRoutes(app: HttpApp, context: HttpContext): void {
 
   /** @throws TandemError INVALID_RESET_TOKEN */
   async function requireUser(token: string): Promise<UserRow> {
-    const user = await userOfPasswordReset(sql, { token, secret, now: now() });
+    const user = await userOfPasswordReset(sql, { token, secrets: linkSecrets(context), now: now() });
     if (user === null) throw invalidToken();
     return user;
   }

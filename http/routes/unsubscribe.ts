@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { TandemError } from '../../machines/errors.ts';
 import { saveMarketingConsent } from '../../storage/queries/users.ts';
-import type { HttpApp, HttpContext } from '../context.ts';
+import { type HttpApp, type HttpContext, linkSecrets } from '../context.ts';
 import { acceptsPages, PAGE, sendPage, showErrorsAsPages } from '../html-page.ts';
 import { REFUSALS, success } from '../schemas/envelope.ts';
 import { readUnsubscribeToken } from '../unsubscribe-token.ts';
@@ -23,7 +23,9 @@ export function unsubscribeRoutes(app: HttpApp, context: HttpContext): void {
   });
 }
 
-function addRoutes(app: HttpApp, { sql, urlSigningSecret, previousUrlSecrets, now }: HttpContext): void {
+function addRoutes(app: HttpApp, context: HttpContext): void {
+  const { sql, now } = context;
+
   app.get(
     '/unsubscribe',
     {
@@ -75,7 +77,7 @@ function addRoutes(app: HttpApp, { sql, urlSigningSecret, previousUrlSecrets, no
 
   /** @throws TandemError INVALID_UNSUBSCRIBE_TOKEN */
   function requireUser(token: string): number {
-    const userId = readUnsubscribeToken(token, [urlSigningSecret, ...previousUrlSecrets]);
+    const userId = readUnsubscribeToken(token, linkSecrets(context));
     if (userId !== null) return userId;
     throw new TandemError('INVALID_UNSUBSCRIBE_TOKEN', 'This link is incomplete. Open the link in the e-mail again.');
   }

@@ -1,5 +1,6 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import type { SqlOrTx } from '../database.ts';
+import { isSignedByAny } from '../secrets.ts';
 import type { UserRow } from './workspaces.ts';
 
 export const PASSWORD_RESET_MS = 3_600_000;
@@ -18,7 +19,7 @@ export function passwordResetToken(user: Resettable, { secret, expiresAt }: { se
 /** Returns the token's user; null if it is invalid, used or expired. */
 export async function userOfPasswordReset(
   sql: SqlOrTx,
-  { token, secret, now }: { token: string; secret: Buffer; now: Date },
+  { token, secrets, now }: { token: string; secrets: readonly Buffer[]; now: Date },
 ): Promise<UserRow | null> {
   const [, id, expires, signature] = /^(\d{1,9})\.(\d{1,11})\.([A-Za-z0-9_-]{43})$/.exec(token) ?? [];
   if (id === undefined || expires === undefined || signature === undefined) return null;
@@ -26,8 +27,7 @@ export async function userOfPasswordReset(
   const [user] = await sql<UserRow[]>`select * from users where id = ${Number(id)}`;
   if (user === undefined || expiresS * 1000 <= now.getTime()) return null;
   const given = Buffer.from(signature, 'base64url');
-  const expected = signatureOf(user, { secret, expiresS });
-  return given.length === expected.length && timingSafeEqual(given, expected) ? user : null;
+  return isSignedByAny(given, secrets, (secret) => signatureOf(user, { secret, expiresS })) ? user : null;
 }
 
 function signatureOf({ id, passwordHash }: Resettable, { secret, expiresS }: { secret: Buffer; expiresS: number }) {

@@ -9,6 +9,7 @@ import { createHttpFixture, type HttpFixture } from './fixture.ts';
 import { callWith, PASSWORD, register } from './identity-fixture.ts';
 
 const SECRET = Buffer.alloc(32, 5);
+const PREVIOUS_SECRET = Buffer.alloc(32, 4);
 const NEW_PASSWORD = 'seven lanterns at the harbour';
 const HOUR_MS = 3_600_000;
 
@@ -151,5 +152,12 @@ it('a reset sets a first password, and ends a login lockout', async () => {
   for (let guess = 0; guess < 10; guess += 1) await login(email, `guess number ${guess}`);
   expect((await login(email, NEW_PASSWORD)).status).toBe(429);
   expect((await reset(await tokenOf(userId))).status).toBe(200);
+  expect((await login(email, NEW_PASSWORD)).status).toBe(200);
+});
+
+it('accepts a link that was signed before the master key was rotated', async () => {
+  const { email, userId } = await register(fixture);
+  expect((await reset(await tokenOf(userId, Buffer.alloc(32, 3)))).body.code).toBe('INVALID_RESET_TOKEN');
+  expect((await reset(await tokenOf(userId, PREVIOUS_SECRET))).status).toBe(200);
   expect((await login(email, NEW_PASSWORD)).status).toBe(200);
 });

@@ -1,5 +1,6 @@
 import { EventSource } from 'undici';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { mintStreamToken } from '../../http/stream-tokens.ts';
 import { eventually } from '../eventually.ts';
 import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
@@ -130,4 +131,14 @@ it('a stream token never appears in the log', async () => {
   await stream(callId, token);
   await stream(callId, `${token}x`);
   expect(fixture.logLines.join()).not.toContain(token.slice(3, 40));
+});
+
+it('accepts a token that a node with the previous master key has signed', async () => {
+  const { callId } = await seedCall(fixture, { by: member });
+  await finish(fixture, callId);
+  const { token } = await tokenFor(callId);
+  const principal = JSON.parse(Buffer.from(token.slice(3).split('.')[0]!, 'base64url').toString());
+  const signedWith = (secret: Buffer) => mintStreamToken({ callId, principal }, { secret, now: fixture.now.current });
+  expect((await stream(callId, signedWith(Buffer.alloc(32, 3)).token)).status).toBe(401);
+  expect((await stream(callId, signedWith(Buffer.alloc(32, 4)).token)).status).toBe(200);
 });
