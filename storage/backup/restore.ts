@@ -1,5 +1,5 @@
 import { createWriteStream } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, readlink, realpath, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -99,23 +99,49 @@ async function setAside(dataDir: string): Promise<void> {
   await mkdir(aside, { recursive: true, mode: 0o700 });
   for (const name of REPLACED) {
     const folder = path.join(dataDir, name);
+    const kept = path.join(aside, name);
+    const target = await targetOf(folder);
     // An interrupted restore has written these.
-    if (isRepeated && (await exists(path.join(aside, name)))) await rm(folder, { recursive: true, force: true });
-    else if (await exists(folder)) await rename(folder, path.join(aside, name));
+    if (isRepeated && (await exists(kept))) await rm(target, { recursive: true, force: true });
+    else if (target === folder && (await exists(folder))) await rename(folder, kept);
+    else if (await exists(folder)) await setLinkedAside(target, kept);
+    if (target !== folder) await mkdir(target, { recursive: true, mode: 0o700 });
   }
+}
+
+/** A link to a folder of another disk stays, with what it leads to on that disk. */
+async function setLinkedAside(target: string, kept: string): Promise<void> {
+  const moved = `${target}.replaced`;
+  // A restore may have been interrupted between these steps.
+  await rm(kept, { force: true });
+  await symlink(moved, kept);
+  await rename(target, moved);
 }
 
 async function putBack(dataDir: string): Promise<void> {
   const aside = path.join(dataDir, 'replaced');
   for (const name of REPLACED) {
-    await rm(path.join(dataDir, name), { recursive: true, force: true });
-    if (await exists(path.join(aside, name))) await rename(path.join(aside, name), path.join(dataDir, name));
+    const kept = path.join(aside, name);
+    const target = await targetOf(path.join(dataDir, name));
+    await rm(target, { recursive: true, force: true });
+    if (await exists(kept)) await rename(await targetOf(kept), target);
   }
   await rm(aside, { recursive: true, force: true });
 }
 
 async function discardReplaced(dataDir: string): Promise<void> {
-  await rm(path.join(dataDir, DISCARDED), { recursive: true, force: true });
+  const discarded = path.join(dataDir, DISCARDED);
+  for (const name of REPLACED) {
+    await rm(await targetOf(path.join(discarded, name)), { recursive: true, force: true });
+  }
+  await rm(discarded, { recursive: true, force: true });
+}
+
+/** The folder that a link leads to, even if it is set aside at the moment; otherwise the path itself. */
+async function targetOf(folder: string): Promise<string> {
+  const link = await readlink(folder).catch(() => null);
+  if (link === null) return folder;
+  return await realpath(folder).catch(() => path.resolve(path.dirname(folder), link));
 }
 
 interface Restoring {

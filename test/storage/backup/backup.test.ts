@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -405,6 +405,25 @@ describe('backup file', () => {
     expect(await contentsOf(target.sql)).toEqual(before);
     for (const [name, text] of Object.entries(files)) expect(await readFile(join(targetDir, name), 'utf8')).toBe(text);
     expect((await readdir(targetDir)).sort()).toEqual(['node-id', 'objects', 'secret-key']);
+  });
+
+  it('restores into a linked folder of another disk, and deletes what it replaces there', async () => {
+    const { key } = await seedCall(database.sql, Buffer.from('new'));
+    await back(database.sql);
+    const disk = join(targetDir, 'disk');
+    await mkdir(join(disk, 'objects/recordings'), { recursive: true });
+    await symlink('disk/objects', join(targetDir, 'objects'));
+    const old = join(disk, 'objects/recordings/old.wav');
+    await writeFile(old, 'old');
+    const put = () => Promise.reject(FULL);
+    await expect(restoreInto(target.sql, { replace: true, put })).rejects.toMatchObject({ code: 'NOT_WRITTEN' });
+    expect(await readFile(old, 'utf8')).toBe('old');
+    await restoreInto(target.sql, { replace: true });
+    expect(await readlink(join(targetDir, 'objects'))).toBe('disk/objects');
+    expect(await readFile(join(disk, 'objects', key), 'utf8')).toBe('new');
+    expect(await readdir(disk)).toEqual(['objects']);
+    await expect(stat(old)).rejects.toMatchObject({ code: 'ENOENT' });
+    expect((await readdir(targetDir)).sort()).toEqual(['disk', 'heartbeat', 'node-id', 'objects']);
   });
 
   it('keeps recordings made after a restore that failed at its end, if the next restore fails', async () => {
