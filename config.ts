@@ -72,10 +72,10 @@ export function describeConfig(): string {
 
 const HELP_ARGUMENTS = new Set(['--help', '-h']);
 /** Environment variables with this prefix belong to Tandem, so an unknown one is an error. */
-const OWN_PREFIX = /^TANDEM_/;
+const OWN_PREFIX = /^TANDEM_/i;
 /** Prefixes of Tandem's own names in `.env`. An unknown name with one of them is an error. */
 const DOT_ENV_PREFIX =
-  /^(TANDEM|DRACHTIO|SIP|RTP|MEDIA|STT|TTS|MODELS|LLM|EMBEDDINGS|MEMORY|S3|CALLBACK|CORS|TRUSTED|LIMITS|STRIPE|LOG|RECORDING|RETENTION|NUMBER|TRUNK|QUOTA|DAILY|BLOCKED|DESTINATION|METRICS|PLACEMENTS|WEBRTC|HEP)_/;
+  /^(TANDEM|DRACHTIO|SIP|RTP|MEDIA|STT|TTS|MODELS|LLM|EMBEDDINGS|MEMORY|S3|CALLBACK|CORS|TRUSTED|LIMITS|STRIPE|LOG|RECORDING|RETENTION|NUMBER|TRUNK|QUOTA|DAILY|BLOCKED|DESTINATION|METRICS|PLACEMENTS|WEBRTC|HEP)_/i;
 
 /** docker-compose.yml reads these names from the same `.env` file. */
 const COMPOSE_NAMES = ['TANDEM_DOMAIN'];
@@ -121,9 +121,10 @@ function knownNames(): string[] {
 
 function refuseUnknownNames(env: Readonly<Record<string, unknown>>, dotEnv: Readonly<Record<string, unknown>>): void {
   const known = knownNames();
+  const isOwn = (name: string) => DOT_ENV_PREFIX.test(name) || known.includes(name.toUpperCase());
   const unknown =
     Object.keys(env).find((name) => OWN_PREFIX.test(name) && !known.includes(name)) ??
-    Object.keys(dotEnv).find((name) => DOT_ENV_PREFIX.test(name) && !known.includes(name));
+    Object.keys(dotEnv).find((name) => isOwn(name) && !known.includes(name));
   if (unknown === undefined) return;
   const sameWords = (name: string) =>
     name.replaceAll('_', '').toUpperCase() === unknown.replaceAll('_', '').toUpperCase();

@@ -333,6 +333,15 @@ describe('.env file', () => {
   });
 
   it.each([
+    ['port', 'PORT'],
+    ['Redis_Url', 'REDIS_URL'],
+    ['recording_key', 'RECORDING_KEY'],
+  ])('rejects %s, which would be ignored, and names %s', (name, meant) => {
+    writeFileSync(path, `${name}=1\n`);
+    expect(() => loadConfig({}, [], path)).toThrow(`${name} is not a setting; those that exist are ${meant}.`);
+  });
+
+  it.each([
     ['PORT: 9001\n', 1, 'PORT'],
     ['# mine\r\n\r\nexport HOST 0.0.0.0\r\n', 3, 'HOST'],
     ['DATABASE_URL: postgres://me:geheim@127.0.0.1/x?sslmode=require\n', 1, 'DATABASE_URL'],
