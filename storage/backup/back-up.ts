@@ -4,6 +4,7 @@ import { rm } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import type { TandemError } from '../../machines/errors.ts';
 import { inTransaction, type Sql } from '../database.ts';
 import { createSecretBox } from '../secrets.ts';
 import { type ArchiveWriter, createArchive } from './archive-writer.ts';
@@ -104,14 +105,35 @@ async function addObjects(
   const total = { count: 0, bytes: 0, missing: 0 };
   for await (const key of createInterface({ input: createReadStream(keysFile) })) {
     const object = await objects.stat(key);
-    if (object === null) {
+    const content = object === null ? null : await begun(objects.read(object));
+    if (object === null || content === null) {
       total.missing += 1;
       continue;
     }
-    await archive.add({ name: `${OBJECTS_PREFIX}${key}`, sizeBytes: object.sizeBytes, content: objects.read(object) });
+    await archive.add({ name: `${OBJECTS_PREFIX}${key}`, sizeBytes: object.sizeBytes, content });
     total.count += 1;
     total.bytes += object.sizeBytes;
     onProgress(`objects: ${total.count}, ${Math.round(total.bytes / 1e6)} MB`);
   }
   return total;
+}
+
+/**
+ * Reads the first chunk. Null if the object was deleted since it was found: then the archive must not have its header
+ * yet.
+ */
+async function begun(content: AsyncIterable<Uint8Array>): Promise<AsyncIterable<Uint8Array> | null> {
+  const chunks = content[Symbol.asyncIterator]();
+  try {
+    const first = await chunks.next();
+    return first.done ? content : resumed(first.value, chunks);
+  } catch (error) {
+    if ((error as TandemError).code !== 'NOT_FOUND') throw error;
+    return null;
+  }
+}
+
+async function* resumed(first: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield first;
+  yield* { [Symbol.asyncIterator]: () => rest };
 }

@@ -222,6 +222,21 @@ describe('backup file', () => {
     expect(row).toEqual({ calls: 1 });
   });
 
+  it('counts an object as missing if it is deleted between being found and being read', async () => {
+    const kept = randomBytes(100_000);
+    const { key } = await seedCall(database.sql, kept);
+    const { key: deleted } = await seedCall(database.sql, randomBytes(10));
+    const stat = async (asked: string) => {
+      const object = await objects.stat(asked);
+      if (asked === deleted) await rm(join(folder, 'objects', asked));
+      return object;
+    };
+    const { manifest } = await back(database.sql, { objects: { ...objects, stat } });
+    expect(manifest.objects).toEqual({ count: 1, bytes: kept.length, missing: 1 });
+    await restoreInto(target.sql);
+    expect(await readFile(join(targetDir, 'objects', key))).toEqual(kept);
+  });
+
   it('never overwrites a file and leaves none behind on failure', async () => {
     await seedCall(database.sql, randomBytes(10));
     const failing = {
