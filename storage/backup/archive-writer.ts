@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { open, rename, rm, stat } from 'node:fs/promises';
+import { lstat, open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { isDiskFull } from '../../runtime/disk-full.ts';
 import { syncToDisk } from '../objects.ts';
@@ -103,7 +103,8 @@ export async function createArchive(file: string, { now }: { now: Date }): Promi
 }
 
 async function requireUnused(file: string): Promise<void> {
-  if ((await stat(file).catch(() => null)) === null) return;
+  // A link counts, even one that leads nowhere: the backup would replace it.
+  if ((await lstat(file).catch(() => null)) === null) return;
   throw new BackupError('BACKUP_EXISTS', `${file} exists. Choose another file name.`);
 }
 

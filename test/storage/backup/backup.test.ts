@@ -214,6 +214,12 @@ describe('backup file', () => {
     await target.drop();
   });
 
+  it('keeps a link that leads nowhere in place of the backup', async () => {
+    await symlink('elsewhere.tar', file);
+    await expect(back(database.sql)).rejects.toMatchObject({ code: 'BACKUP_EXISTS' });
+    expect(await readlink(file)).toBe('elsewhere.tar');
+  });
+
   it('counts missing objects and restores without them', async () => {
     await seedCall(database.sql, null);
     expect((await back(database.sql)).manifest.objects).toEqual({ count: 0, bytes: 0, missing: 1 });
