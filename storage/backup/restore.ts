@@ -92,21 +92,36 @@ const REPLACED = ['objects', 'recordings'] as const;
 /** Folder of replaced objects once the database is loaded. */
 const DISCARDED = 'replaced-discarded';
 
-/** Moves the replaced objects away until the database is loaded. */
+/**
+ * Moves the replaced objects away until the database is loaded. All of them or none.
+ * @throws BackupError `NOT_WRITTEN` for a mount point
+ */
 async function setAside(dataDir: string): Promise<void> {
   const aside = path.join(dataDir, 'replaced');
   const isRepeated = await exists(aside);
   await mkdir(aside, { recursive: true, mode: 0o700 });
-  for (const name of REPLACED) {
-    const folder = path.join(dataDir, name);
-    const kept = path.join(aside, name);
-    const target = await targetOf(folder);
-    // An interrupted restore has written these.
-    if (isRepeated && (await exists(kept))) await rm(target, { recursive: true, force: true });
-    else if (target === folder && (await exists(folder))) await rename(folder, kept);
-    else if (await exists(folder)) await setLinkedAside(target, kept);
-    if (target !== folder) await mkdir(target, { recursive: true, mode: 0o700 });
+  try {
+    for (const name of REPLACED) {
+      const folder = path.join(dataDir, name);
+      const kept = path.join(aside, name);
+      const target = await targetOf(folder);
+      // An interrupted restore has written these.
+      if (isRepeated && (await exists(kept))) await rm(target, { recursive: true, force: true });
+      else if (target === folder && (await exists(folder))) await rename(folder, kept);
+      else if (await exists(folder)) await setLinkedAside(target, kept);
+      if (target !== folder) await mkdir(target, { recursive: true, mode: 0o700 });
+    }
+  } catch (error) {
+    await returnKept(dataDir);
+    throw explainMountPoint(error);
   }
+}
+
+function explainMountPoint(error: unknown): unknown {
+  const { code, path: folder } = error as NodeJS.ErrnoException;
+  if (code !== 'EBUSY') return error;
+  const message = `${folder} is a mount point, which --replace cannot set aside. Nothing was restored. Empty it and the database, then restore without --replace.`;
+  return new BackupError('NOT_WRITTEN', message, { cause: error });
 }
 
 /** A link to a folder of another disk stays, with what it leads to on that disk. */
@@ -119,12 +134,16 @@ async function setLinkedAside(target: string, kept: string): Promise<void> {
 }
 
 async function putBack(dataDir: string): Promise<void> {
+  for (const name of REPLACED) await rm(await targetOf(path.join(dataDir, name)), { recursive: true, force: true });
+  await returnKept(dataDir);
+}
+
+/** Moves what was set aside to its place, where nothing or an empty folder is. */
+async function returnKept(dataDir: string): Promise<void> {
   const aside = path.join(dataDir, 'replaced');
   for (const name of REPLACED) {
     const kept = path.join(aside, name);
-    const target = await targetOf(path.join(dataDir, name));
-    await rm(target, { recursive: true, force: true });
-    if (await exists(kept)) await rename(await targetOf(kept), target);
+    if (await exists(kept)) await rename(await targetOf(kept), await targetOf(path.join(dataDir, name)));
   }
   await rm(aside, { recursive: true, force: true });
 }

@@ -447,6 +447,23 @@ describe('backup file', () => {
     expect((await readdir(targetDir)).sort()).toEqual(['disk', 'heartbeat', 'node-id', 'objects']);
   });
 
+  it.skipIf(!canMount)('leaves all objects in place if one of their folders is a mount point', async () => {
+    await back(database.sql);
+    const old = join(targetDir, 'objects/recordings/old.wav');
+    await mkdir(join(targetDir, 'objects/recordings'), { recursive: true });
+    await writeFile(old, 'old');
+    const mounted = join(targetDir, 'recordings');
+    await mkdir(mounted);
+    expect(spawnSync('mount', ['-t', 'tmpfs', 'tmpfs', mounted]).status).toBe(0);
+    const restoring = restoreInto(target.sql, { replace: true }).finally(() => spawnSync('umount', [mounted]));
+    await expect(restoring).rejects.toMatchObject({
+      code: 'NOT_WRITTEN',
+      message: `${mounted} is a mount point, which --replace cannot set aside. Nothing was restored. Empty it and the database, then restore without --replace.`,
+    });
+    expect(await readFile(old, 'utf8')).toBe('old');
+    expect((await readdir(targetDir)).sort()).toEqual(['objects', 'recordings']);
+  });
+
   it('keeps recordings made after a restore that failed at its end, if the next restore fails', async () => {
     await back(database.sql, { withKey: true });
     await mkdir(join(targetDir, 'objects/recordings'), { recursive: true });
