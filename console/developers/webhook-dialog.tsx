@@ -2,6 +2,7 @@ import { Button, Checkbox, Group, PasswordInput, SimpleGrid, Stack, TextInput } 
 import { useState } from 'react';
 import { api, dataOf } from '../app/api.ts';
 import { queryClient } from '../app/query-client.ts';
+import { changedFields, useAsOpened } from '../parts/changed-fields.ts';
 import { FormDialog } from '../parts/form-dialog.tsx';
 import { notifyDone } from '../parts/notify.ts';
 import { SecretDialog } from '../parts/secret-dialog.tsx';
@@ -38,7 +39,8 @@ interface WebhookDialogProps {
   onSaved?: (webhook: Pick<Webhook, 'id'>) => void;
 }
 
-export function WebhookDialog({ webhook, isOpen, onClose, onSaved }: WebhookDialogProps) {
+export function WebhookDialog({ webhook: current, isOpen, onClose, onSaved }: WebhookDialogProps) {
+  const webhook = useAsOpened(current, isOpen);
   const [secretOf, setSecretOf] = useState<{ id: string; secret: string } | null>(null);
   const save = async (fields: Record<string, string>) => {
     const body = { url: fields.url!.trim(), events: EVENTS.filter((event) => fields[event] !== undefined) };
@@ -49,7 +51,12 @@ export function WebhookDialog({ webhook, isOpen, onClose, onSaved }: WebhookDial
       if (added.secret) setSecretOf({ id: added.id, secret: added.secret });
       else onSaved?.(added);
     } else {
-      await dataOf(api.PATCH('/webhooks/{id}', { params: { path: { id: webhook.id } }, body }));
+      const shown = { url: webhook.url, events: EVENTS.filter((event) => webhook.events.includes(event)) };
+      const changes = changedFields(body, shown);
+      // The server rejects a request without changes.
+      if (Object.keys(changes).length > 0) {
+        await dataOf(api.PATCH('/webhooks/{id}', { params: { path: { id: webhook.id } }, body: changes }));
+      }
     }
     await queryClient.invalidateQueries({ queryKey: webhooksQuery.queryKey });
     notifyDone(webhook === undefined ? text.added : text.saved);

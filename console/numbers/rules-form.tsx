@@ -37,29 +37,19 @@ interface LimitRow {
 const OFFICE_HOURS = { start: '09:00', end: '18:00' };
 
 export function RulesForm({ rules }: { rules: Rules }) {
-  const [cap, setCap] = useState<number | string>(rules.daily_spend_cap_usd ?? '');
-  const [blocked, setBlocked] = useState(rules.blocked_prefixes);
-  const [limits, setLimits] = useState<LimitRow[]>(() =>
-    rules.destination_limits.map(({ prefix, calls_per_minute: perMinute }, key) => ({ key, prefix, perMinute })),
-  );
-  const [hours, setHours] = useState(rules.calling_hours);
+  // Fields without a change follow the server and are not sent, so that saving keeps what others changed meanwhile.
+  const [changes, setChanges] = useState<Partial<Fields>>({});
+  const { cap, blocked, limits, hours } = { ...fieldsOf(rules), ...changes };
+  const change = (part: Partial<Fields>) => setChanges((known) => ({ ...known, ...part }));
   const save = useMutation({
-    mutationFn: () =>
-      dataOf(
-        api.PATCH('/dialer/calling-rules', {
-          body: {
-            daily_spend_cap_usd: cap === '' ? null : Number(cap),
-            blocked_prefixes: blocked,
-            destination_limits: limits.map(({ prefix, perMinute }) => ({
-              prefix: prefix.trim(),
-              calls_per_minute: Number(perMinute),
-            })),
-            calling_hours: hours,
-          },
-        }),
-      ),
-    onSuccess: (saved) => {
+    mutationFn: async (sent: Partial<Fields>) => {
+      // The server rejects a request without changes.
+      if (Object.keys(sent).length === 0) return rules;
+      return await dataOf(api.PATCH('/dialer/calling-rules', { body: bodyOf(sent) }));
+    },
+    onSuccess: (saved, sent) => {
       queryClient.setQueryData(callingRulesQuery.queryKey, saved);
+      setChanges((known) => (known === sent ? {} : known));
       notifyDone(text.saved);
     },
   });
@@ -67,7 +57,7 @@ export function RulesForm({ rules }: { rules: Rules }) {
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        save.mutate();
+        save.mutate(changes);
       }}
     >
       <Stack>
@@ -75,7 +65,7 @@ export function RulesForm({ rules }: { rules: Rules }) {
           label={text.spend}
           description={text.spendHint}
           value={cap}
-          onChange={setCap}
+          onChange={(typed) => change({ cap: typed })}
           min={0}
           max={1_000_000}
           maw={280}
@@ -84,12 +74,12 @@ export function RulesForm({ rules }: { rules: Rules }) {
           label={text.blocked}
           description={text.blockedHint}
           value={blocked}
-          onChange={setBlocked}
+          onChange={(prefixes) => change({ blocked: prefixes })}
           splitChars={[',', ';', ' ']}
           acceptValueOnBlur
         />
-        <LimitRows rows={limits} onChange={setLimits} />
-        <Hours hours={hours} onChange={setHours} />
+        <LimitRows rows={limits} onChange={(rows) => change({ limits: rows })} />
+        <Hours hours={hours} onChange={(next) => change({ hours: next })} />
         {save.error && <Alert color="red">{save.error.message}</Alert>}
         <Group>
           <Button type="submit" loading={save.isPending}>
@@ -99,6 +89,40 @@ export function RulesForm({ rules }: { rules: Rules }) {
       </Stack>
     </form>
   );
+}
+
+interface Fields {
+  cap: number | string;
+  blocked: string[];
+  limits: LimitRow[];
+  hours: Rules['calling_hours'];
+}
+
+function fieldsOf(rules: Rules): Fields {
+  return {
+    cap: rules.daily_spend_cap_usd ?? '',
+    blocked: rules.blocked_prefixes,
+    limits: rules.destination_limits.map(({ prefix, calls_per_minute: perMinute }, key) => ({
+      key,
+      prefix,
+      perMinute,
+    })),
+    hours: rules.calling_hours,
+  };
+}
+
+function bodyOf({ cap, blocked, limits, hours }: Partial<Fields>) {
+  return {
+    ...(cap !== undefined && { daily_spend_cap_usd: cap === '' ? null : Number(cap) }),
+    ...(blocked && { blocked_prefixes: blocked }),
+    ...(limits && {
+      destination_limits: limits.map(({ prefix, perMinute }) => ({
+        prefix: prefix.trim(),
+        calls_per_minute: Number(perMinute),
+      })),
+    }),
+    ...(hours !== undefined && { calling_hours: hours }),
+  };
 }
 
 function LimitRows({ rows, onChange }: { rows: LimitRow[]; onChange: (rows: LimitRow[]) => void }) {

@@ -1,4 +1,5 @@
 import type { operations } from '@tandem/client';
+import { changedFields } from '../parts/changed-fields.ts';
 import type { Trunk } from './queries.ts';
 
 export type TrunkBody = NonNullable<operations['createTrunk']['requestBody']>['content']['application/json'];
@@ -37,11 +38,15 @@ export function newTrunkOf(fields: Fields): TrunkBody {
   };
 }
 
-/** Empty secrets stay unchanged. Clearing the user name removes its password as well. */
+/**
+ * Changes of a trunk as it was when the form opened. Empty secrets stay unchanged. Clearing the user name removes its
+ * password as well.
+ */
 export function changesOf(fields: Fields, trunk: Trunk): TrunkChanges {
   const settings = settingsOf(fields);
+  const isUsernameCleared = settings.username === null && trunk.username !== null;
   const inboundUsername = fields.inbound_username!.trim();
-  const password = fields.password || (settings.username === null ? null : undefined);
+  const password = fields.password || (isUsernameCleared ? null : undefined);
   const inbound =
     inboundUsername === ''
       ? trunk.inbound_auth && { inbound_auth: null }
@@ -51,7 +56,12 @@ export function changesOf(fields: Fields, trunk: Trunk): TrunkChanges {
   // The address is the first gateway. If it stays, the gateways keep their order.
   const { sip_uri, transport, ...others } = settings;
   const address = sip_uri !== trunk.sip_uri || transport !== trunk.transport ? { sip_uri, transport } : {};
-  return { ...others, ...address, ...(password !== undefined && { password }), ...(inbound || {}) };
+  return {
+    ...changedFields(others, trunk),
+    ...address,
+    ...(password !== undefined && { password }),
+    ...(inbound || {}),
+  };
 }
 
 /** Mantine joins the values of multiple inputs with commas. A value can be a pasted list. */

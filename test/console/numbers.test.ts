@@ -1,6 +1,7 @@
 import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { setPrice } from '../../storage/price-book.ts';
+import { eventually } from '../eventually.ts';
 import { clean, cleanUp, fund } from '../process/ready-server.ts';
 import { type LoopbackCarrier, startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
 import { type Softphone, startSoftphone } from '../softphone/softphone.ts';
@@ -103,6 +104,20 @@ describe.skipIf(!canBrowse)('the page of numbers and trunks', () => {
     await page.getByRole('link', { name: 'Carrier' }).waitFor();
     await picture(page, 'trunks');
     await expectGood(page);
+  });
+
+  it('keeps what others changed of a trunk while its form was open', async () => {
+    const { trunks } = await console.api.get<{ trunks: { id: string }[] }>('/dialer/trunks');
+    await page.getByRole('link', { name: 'Carrier' }).click();
+    await dialog('Carrier').getByRole('button', { name: 'Edit' }).click();
+    const form = dialog('Edit Carrier');
+    await form.getByRole('textbox', { name: 'Price per minute' }).fill('0.7');
+    await console.api.patch(`/dialer/trunks/${trunks[0]!.id}`, { channels: 3 });
+    await form.getByRole('button', { name: 'Save changes' }).click();
+    await form.waitFor({ state: 'detached' });
+    const trunk = await console.api.get(`/dialer/trunks/${trunks[0]!.id}`);
+    expect(trunk).toMatchObject({ channels: 3, price_per_minute_usd: 0.7, username: 'tandem', name: 'Carrier' });
+    await console.api.patch(`/dialer/trunks/${trunks[0]!.id}`, { channels: 10, price_per_minute_usd: 0.6 });
   });
 
   it('rents a number after it has said the price', async () => {
@@ -219,6 +234,18 @@ describe.skipIf(!canBrowse)('the page of numbers and trunks', () => {
       destination_limits: [{ prefix: '+91', calls_per_minute: 60 }],
       calling_hours: { start: '09:00' },
     });
+  });
+
+  it('keeps calling rules that others changed while the form was open', async () => {
+    await console.api.patch('/dialer/calling-rules', { daily_spend_cap_usd: 5 });
+    await page.getByRole('combobox', { name: 'Blocked prefixes' }).fill('+979');
+    const answered = page.waitForResponse((response) => response.request().method() === 'PATCH');
+    await page.getByRole('button', { name: 'Save rules' }).click();
+    await answered;
+    const saved = { daily_spend_cap_usd: 5, blocked_prefixes: ['+979'], calling_hours: { start: '09:00' } };
+    expect(await console.api.get('/dialer/calling-rules')).toMatchObject(saved);
+    const cap = page.getByRole('textbox', { name: 'Most spent on calls per day' });
+    await eventually(async () => expect(await cap.inputValue()).toBe('5'));
   });
 
   it('keeps the do-not-call list', async () => {

@@ -120,6 +120,18 @@ describe.skipIf(!canBrowse)('the settings pages of the console', () => {
       await expectPresentable(page, 'developers-webhook');
     });
 
+    it('keeps what others changed of a webhook while its form was open', async () => {
+      const { webhooks } = await console.api.get<{ webhooks: { id: string }[] }>('/webhooks');
+      const path = `/webhooks/${webhooks[0]!.id}`;
+      await page.getByRole('button', { name: 'Edit' }).click();
+      const form = page.getByRole('dialog', { name: 'Edit the webhook' });
+      await form.getByRole('textbox', { name: 'URL' }).fill('http://127.0.0.1/edited');
+      await console.api.patch(path, { events: ['call.failed'] });
+      await form.getByRole('button', { name: 'Save changes' }).click();
+      await form.waitFor({ state: 'detached' });
+      expect(await console.api.get(path)).toMatchObject({ url: 'http://127.0.0.1/edited', events: ['call.failed'] });
+    });
+
     it('shows why a URL is refused, and keeps it', async () => {
       await open('/developers?tab=webhooks');
       await page.getByRole('button', { name: 'Add a webhook' }).first().click();
