@@ -30,7 +30,7 @@ export function LevelBar({ label, icon: Icon, level }: LevelBarProps) {
     return () => clearInterval(drawing);
   }, []);
   return (
-    <div className="level" role="img" aria-label={label} title={label}>
+    <div className="audio-level" role="img" aria-label={label} title={label}>
       <Icon size={14} color="var(--mantine-color-dimmed)" aria-hidden />
       <div className="level-bar">
         <div ref={bar} className="level-bar-fill" />

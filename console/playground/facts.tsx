@@ -8,7 +8,7 @@ export type Fact = readonly [label: string, value: string, hint?: string];
 /** Numbers under a result, such as its cost. */
 export function Facts({ facts }: { facts: readonly Fact[] }) {
   return (
-    <Group component="dl" gap="lg" m={0} px="md" py="xs" className="facts" aria-live="polite">
+    <Group component="dl" gap="lg" m={0} px="md" py="xs" className="result-facts" aria-live="polite">
       {facts.map(([label, value, hint]) => (
         <div key={label} title={hint}>
           <Text component="dt" size="xs" c="dimmed">
