@@ -63,7 +63,9 @@ export function callIdIn({ q }: CallFilters): string | null {
  */
 export function readingsOf({ q, ...filters }: CallFilters): [CallQuery, ...CallQuery[]] {
   if (q === undefined) return [filters];
-  const metadata = q.slice(0, METADATA_LENGTH.most).padEnd(METADATA_LENGTH.least);
+  // The server counts an emoji as one character.
+  const characters = [...q].slice(0, METADATA_LENGTH.most);
+  const metadata = characters.join('') + ' '.repeat(Math.max(0, METADATA_LENGTH.least - characters.length));
   const isNumber = q.length <= MOST_NUMBER_CHARACTERS && NUMBER.test(q);
   const specific = [...(isNumber ? [{ number: q }] : []), ...(REFERENCE.test(q) ? [{ reference_id: q }] : [])];
   const [first, ...others] = [...specific, { metadata }].map((text) => ({ ...filters, ...text }));

@@ -7,7 +7,7 @@ import { lanesOf } from '../../console/call/overview/lanes.ts';
 import { alignedSamples, summaryOf } from '../../console/call/quality/samples.ts';
 import { channelsOf } from '../../console/call/recording/peaks.ts';
 import { transferTargetOf } from '../../console/call/transfers.ts';
-import { filtersOf } from '../../console/calls/filters.ts';
+import { filtersOf, readingsOf } from '../../console/calls/filters.ts';
 import { viewerTimeZone } from '../../console/parts/time-zone.ts';
 import { EVENT_TEXT } from '../../console/text/call-words.ts';
 
@@ -127,6 +127,14 @@ describe('the filters of the list of calls', () => {
       to: new Date(2026, 4, 3).toISOString(),
     });
     expect(filtersOf({ from: '2026-99-99', to: '<img>' }, now)).not.toHaveProperty('to');
+  });
+});
+
+describe('the readings of a search text', () => {
+  it('have as many characters of the metadata as the server accepts, and whole emoji', () => {
+    const characters = (q: string) => [...readingsOf({ q }).at(-1)!.metadata!];
+    expect(characters('😀')).toEqual(['😀', ' ']);
+    expect(characters(`a${'😀'.repeat(200)}`)).toEqual(['a', ...Array(199).fill('😀')]);
   });
 });
 
