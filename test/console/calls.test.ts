@@ -73,6 +73,15 @@ describe.skipIf(!canBrowse)('the list of calls in the console', () => {
     await expectPresentable(page, 'calls');
   });
 
+  it('marks the current page and draws the chart also where colors are forced', async () => {
+    await page.emulateMedia({ forcedColors: 'active' });
+    const styleOf = (selector: string, property: string) =>
+      page.evaluate<string>(`getComputedStyle(document.querySelector('${selector}')).${property}`);
+    expect(await styleOf('nav [aria-current=page]', 'outlineStyle')).toBe('solid');
+    expect(await styleOf('.day-bar', 'backgroundColor')).not.toBe(await styleOf('body', 'backgroundColor'));
+    await page.emulateMedia({ forcedColors: 'none' });
+  });
+
   it('loads older calls while it scrolls, and draws only those near the window', async () => {
     await open();
     await rows().nth(20).waitFor();
