@@ -51,7 +51,7 @@ function Frame() {
             aria-label={isOpen ? shellText.closeMenu : shellText.openMenu}
           />
           <Title order={2} size="h4" component="div">
-            <Anchor component={Link} to="/live" underline="never" c="inherit" inherit>
+            <Anchor component={Link} to="/live" underline="never" c="inherit" inherit className="unbroken">
               {shellText.title}
             </Anchor>
           </Title>
@@ -60,7 +60,11 @@ function Frame() {
             size="xs"
             ml="auto"
             leftSection={<Search size={14} aria-hidden />}
-            rightSection={<Kbd size="xs">{shellText.searchHint}</Kbd>}
+            rightSection={
+              <Kbd size="xs" visibleFrom="xs">
+                {shellText.searchHint}
+              </Kbd>
+            }
             onClick={openPalette}
           >
             {shellText.search}

@@ -82,6 +82,20 @@ describe.skipIf(!canBrowse)('the list of calls in the console', () => {
     await page.emulateMedia({ forcedColors: 'none' });
   });
 
+  it('keeps the header whole at 320 pixels, to which 400 % zoom shrinks a window of 1280', async () => {
+    const size = page.viewportSize()!;
+    await page.setViewportSize({ width: 320, height: 256 });
+    await expectFits(page, [320]);
+    const title = page.getByRole('banner').getByRole('link', { name: 'Tandem' });
+    // Two lines of 18 pixels are taller.
+    expect((await title.boundingBox())!.height).toBeLessThan(36);
+    expect(
+      await page.evaluate<boolean>(`[...document.querySelectorAll('header .mantine-Button-label')]
+        .some(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)`),
+    ).toBe(false);
+    await page.setViewportSize(size);
+  });
+
   it('loads older calls while it scrolls, and draws only those near the window', async () => {
     await open();
     await rows().nth(20).waitFor();
