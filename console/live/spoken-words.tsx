@@ -18,7 +18,7 @@ export function SpokenWords({ entry: { call, spoken } }: { entry: LiveEntry }) {
     <ul className="spoken" aria-label={liveText.words}>
       {spoken.slice(-SHOWN_SEGMENTS).map(({ leg, role, start, text, is_final: isFinal }) => (
         <li key={`${leg}-${start}`} data-role={role} data-final={isFinal}>
-          <b>{roleText[role]}</b> {text}
+          <b>{roleText[role]}</b> <bdi>{text}</bdi>
         </li>
       ))}
     </ul>

@@ -204,6 +204,23 @@ describe.skipIf(!canBrowse)('the playground', () => {
       await expectHarmless();
     });
 
+    it('shows a text that is written from right to left with its full stop at the left', async () => {
+      await open('?tab=correction&show=text');
+      await page.getByRole('textbox', { name: 'Text' }).fill('مرحبا بكم.');
+      await page.getByRole('button', { name: 'Correct', exact: true }).click();
+      const output = page.getByRole('region', { name: 'Corrected text' });
+      await output.getByText('مرحبا بكم.').waitFor();
+      const leftOf = (index: number) =>
+        page.evaluate<number>(`(() => {
+          const range = document.createRange();
+          const text = document.createTreeWalker(document.querySelector('.output'), NodeFilter.SHOW_TEXT).nextNode();
+          range.setStart(text, ${index});
+          range.setEnd(text, ${index + 1});
+          return range.getBoundingClientRect().left;
+        })()`);
+      expect(await leftOf('مرحبا بكم'.length)).toBeLessThan(await leftOf(0));
+    });
+
     it('shows a command that corrects the same text', async () => {
       await open('?tab=correction');
       await page.getByRole('textbox', { name: 'Dictionary' }).fill("tandam = Tandem's\num =");
