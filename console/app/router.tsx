@@ -1,5 +1,6 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
 import { LoadingState, NotFoundState } from '../parts/states.tsx';
+import { reach } from './api.ts';
 import { queryClient } from './query-client.ts';
 import { RouteErrorState } from './route-error.tsx';
 import { sessionQuery } from './session.ts';
@@ -39,8 +40,19 @@ function page<const P extends string>(path: P, load: () => Promise<{ Page: () =>
     getParentRoute: () => signedIn,
     path,
     validateSearch: stringsOf,
-    component: lazyRouteComponent(load, 'Page'),
+    component: lazyRouteComponent(() => load().catch(askServer), 'Page'),
   });
+}
+
+/**
+ * The router loads the console anew when the script of a page is missing, as after an update. While the server is
+ * unreachable, that would end calls of the phone and show an error of the browser.
+ *
+ * @throws ApiError UNREACHABLE
+ */
+async function askServer(error: unknown): Promise<never> {
+  await reach('/user');
+  throw error;
 }
 
 const home = createRoute({

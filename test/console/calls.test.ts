@@ -96,6 +96,19 @@ describe.skipIf(!canBrowse)('the list of calls in the console', () => {
     await page.setViewportSize(size);
   });
 
+  it('offers to try again when a page cannot be loaded, and goes on when the network is back', async () => {
+    await open();
+    await rows().nth(20).waitFor();
+    await page.evaluate('globalThis.isSameDocument = true');
+    await page.context().setOffline(true);
+    await page.getByRole('link', { name: 'Wallet and usage' }).click();
+    await page.getByRole('alert').getByText('The server does not answer').waitFor();
+    await page.context().setOffline(false);
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('heading', { name: 'Wallet and usage' }).waitFor();
+    expect(await page.evaluate('globalThis.isSameDocument')).toBe(true);
+  });
+
   it('loads older calls while it scrolls, and draws only those near the window', async () => {
     await open();
     await rows().nth(20).waitFor();
