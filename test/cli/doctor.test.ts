@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { findingText } from '../../bin/cli/commands/doctor.ts';
 import type { Finding } from '../../diagnosis/finding.ts';
 import { followGuide } from '../guide-path.ts';
 import { API_KEY, cleanUp, dataFolder, environment, startReady } from '../process/ready-server.ts';
@@ -85,6 +86,11 @@ describe('tandem doctor', () => {
   it('names a malformed setting', async () => {
     const { configuration } = await findings({ RTP_PORT_MIN: '3' });
     expect(configuration).toMatchObject({ status: 'fail', message: expect.stringContaining('RTP_PORT_MIN') });
+  });
+
+  it('separates a long name from its message', () => {
+    const finding = { check: 'carrier of My carrier', status: 'ok', message: 'It responds.', advice: null } as const;
+    expect(findingText(finding, { paint: (_, text) => text })).toBe('✓ ok   carrier of My carrier It responds.');
   });
 
   it('prints the remedy below a failed check, and exits with 1', async () => {

@@ -33,7 +33,7 @@ export const doctorCommand: Command = {
       const findings: Finding[] = [];
       for await (const finding of examine({ host, terminal })) {
         findings.push(finding);
-        terminal.line(describe(finding, terminal));
+        terminal.line(findingText(finding, terminal));
       }
       const count = (status: Finding['status']) => findings.filter((finding) => finding.status === status).length;
       const data = { ok: count('ok'), warn: count('warn'), fail: count('fail'), findings };
@@ -112,8 +112,8 @@ function present(finding: Finding | null): Finding[] {
 
 const MARKS = { ok: ['green', '✓'], warn: ['yellow', '!'], fail: ['red', '✗'] } as const;
 
-function describe({ check, status, message, advice }: Finding, { paint }: Terminal): string {
+export function findingText({ check, status, message, advice }: Finding, { paint }: Pick<Terminal, 'paint'>): string {
   const [colour, mark] = MARKS[status];
-  const line = `${paint(colour, mark)} ${status.padEnd(5)}${check.padEnd(21)}${message}`;
+  const line = `${paint(colour, mark)} ${status.padEnd(5)}${check.padEnd(20)} ${message}`;
   return advice === null ? line : `${line}\n  ${' '.repeat(26)}-> ${advice}`;
 }
