@@ -34,10 +34,12 @@ export async function migrate(sql: Pick<postgres.Sql, 'reserve'>, { logger }: Mi
     const applied = await connection<{ name: string; checksum: string }[]>`
       select name, checksum from schema_migrations order by name`;
     requireKnown(applied, migrations);
+    const isEmpty = applied.length === 0;
     for (const migration of migrations.slice(applied.length)) {
       await connection.unsafe(`begin;\n${statementsOf(migration)}\ncommit;`);
-      logger?.info({ migration: migration.name }, 'migration applied');
+      if (!isEmpty) logger?.info({ migration: migration.name }, 'migration applied');
     }
+    if (isEmpty) logger?.info({ migrations: migrations.length }, 'database schema created');
   } catch (error) {
     // A failed multi-statement query leaves the connection in the aborted transaction.
     await connection.unsafe('rollback').catch(() => undefined);

@@ -3,6 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { afterEach, expect, it } from 'vitest';
 import { ARRAY_TYPES } from '../../storage/array-types.ts';
 import { connect, inTransaction, openDatabase, type Sql, type Tx } from '../../storage/database.ts';
+import { createSchema, readMigrations } from '../../storage/migrate.ts';
 import * as fc from '../properties.ts';
 import { onEveryServer } from './every-server.ts';
 
@@ -16,13 +17,31 @@ onEveryServer('database', (database) => {
     await sql.unsafe('drop schema public cascade; create schema public');
   }
 
-  it('migrates once when nodes start together', async () => {
+  function log() {
+    const lines: unknown[] = [];
+    const keep = (...line: unknown[]) => void lines.push(line);
+    return { lines, logger: { info: keep, warn: keep, error: keep } };
+  }
+
+  it('migrates once when nodes start together, and logs a new schema as one line', async () => {
     const { sql, url } = database();
+    const { lines, logger } = log();
     await emptyDatabase(sql);
-    opened.push(...(await Promise.all(Array.from({ length: 4 }, () => openDatabase({ url, max: 2 })))));
+    opened.push(...(await Promise.all(Array.from({ length: 4 }, () => openDatabase({ url, max: 2, logger })))));
     const applied = await sql<{ name: string }[]>`select name from schema_migrations order by name`;
     expect(applied[0]?.name).toBe('0001_foundation');
     expect(new Set(applied.map((row) => row.name)).size).toBe(applied.length);
+    expect(lines).toEqual([[{ migrations: applied.length }, 'database schema created']]);
+  });
+
+  it('logs each migration of an upgrade', async () => {
+    const { sql, url } = database();
+    const names = (await readMigrations()).map(({ name }) => name);
+    await emptyDatabase(sql);
+    await createSchema(sql, names.at(-3));
+    const { lines, logger } = log();
+    opened.push(await openDatabase({ url, max: 1, logger }));
+    expect(lines).toEqual(names.slice(-2).map((migration) => [{ migration }, 'migration applied']));
   });
 
   it('fails for changed or unknown migrations and leaves them untouched', async () => {
