@@ -30,7 +30,7 @@ export interface Bucket {
   stat(key: string): Promise<ObjectStat | null>;
   /** @throws TandemError `NOT_FOUND` */
   read(options: { key: string; start?: number; end?: number }): Promise<Readable>;
-  /** Idempotent. */
+  /** Also deletes the parts of unfinished uploads. Idempotent. */
   delete(key: string): Promise<void>;
   presign(options: { key: string; now: Date; expiresAt: Date }): Promise<string>;
   close(): void;
@@ -84,12 +84,19 @@ export function openBucket(options: BucketOptions): Bucket {
     });
   }
 
-  /** Aborts uploads of a killed process. Their parts cost money and appear in no object listing. */
+  /**
+   * Aborts uploads that a killed process or an outage cut off. Their parts cost money and appear in no object listing.
+   * Without permission or support to list uploads, a lifecycle rule of the bucket must abort them.
+   */
   async function abortUnfinishedUploads(key: string): Promise<void> {
     const { Bucket, Key } = addressOf(key);
-    const { Uploads = [] } = await client.send(new ListMultipartUploadsCommand({ Bucket, Prefix: Key }), sent);
-    for (const { UploadId } of Uploads.filter((upload) => upload.Key === Key)) {
-      await client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }), sent);
+    try {
+      const { Uploads = [] } = await client.send(new ListMultipartUploadsCommand({ Bucket, Prefix: Key }), sent);
+      for (const { UploadId } of Uploads.filter((upload) => upload.Key === Key)) {
+        await client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }), sent);
+      }
+    } catch {
+      // Listing or aborting them must not fail the request that needs the key.
     }
   }
 
@@ -101,8 +108,7 @@ export function openBucket(options: BucketOptions): Bucket {
 
   /** Uploads parts one by one, because several objects are uploaded at a time. */
   async function uploadInParts({ key, sourcePath, sizeBytes, signal }: FileToUpload): Promise<void> {
-    // Some stores or keys cannot list uploads. There, a lifecycle rule of the bucket must abort them.
-    await abortUnfinishedUploads(key).catch(() => undefined);
+    await abortUnfinishedUploads(key);
     const cancellable = { abortSignal: signal };
     const { contentType: ContentType } = presentationOf(key);
     const creation = new CreateMultipartUploadCommand({ ...addressOf(key), ContentType });
@@ -156,6 +162,7 @@ export function openBucket(options: BucketOptions): Bucket {
 
     async delete(key) {
       await request(() => client.send(new DeleteObjectCommand(addressOf(key)), sent));
+      await abortUnfinishedUploads(key);
     },
 
     async presign({ key, now, expiresAt }) {

@@ -190,6 +190,23 @@ describe.skipIf(!hasS3Server)('S3 object store', () => {
     expect(await server.unfinishedUploadsIn(settings.bucket)).toEqual([]);
   });
 
+  it('deletes the parts of a broken upload with the object', async () => {
+    const store = await open();
+    let isDown = false;
+    proxy.spoil(({ path }) => {
+      isDown ||= path.includes('partNumber=2');
+      return isDown ? 'refuse' : null;
+    });
+    await put(store, 'a.wav', Buffer.alloc(THREE_PARTS));
+    await expect.poll(() => logged.length).toBeGreaterThan(0);
+    expect(await server.unfinishedUploadsIn(settings.bucket)).toEqual(['a.wav']);
+    await store.delete('a.wav');
+    proxy.spoil(() => null);
+    await store.settled();
+    expect(await server.keysIn(settings.bucket)).toEqual([]);
+    expect(await server.unfinishedUploadsIn(settings.bucket)).toEqual([]);
+  });
+
   it('stores the newer content when an object is replaced during its upload', async () => {
     const store = await open();
     proxy.spoil(({ method, count }) => (method === 'PUT' && count === 1 ? 'hold' : null));
