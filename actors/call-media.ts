@@ -252,6 +252,8 @@ export function mediaPort({
           return void playSpeech(session, command.speech);
         case 'stop-saying':
           return await stopSpeech(session);
+        case 'end-playback':
+          return await playbacks.endAt(session, command.leg);
         case 'path':
           currentSpeech = null;
           await session.stopPlaying('agent');

@@ -68,6 +68,11 @@ export class CallPlaybacks {
     await playing.ended;
     return null;
   }
+
+  /** Ends the sound that a leg hears. Other legs keep it. */
+  async endAt(media: Pick<MediaSession, 'stopPlaying'>, leg: LegId): Promise<void> {
+    if (this.#playbackOf.has(leg)) await media.stopPlaying(leg);
+  }
 }
 
 interface Playing {

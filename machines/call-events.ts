@@ -123,6 +123,8 @@ export type MediaCommand =
    */
   | { type: 'say'; speech: SpeechName }
   | { type: 'stop-saying' }
+  /** Ends the sound that a control plays to the leg. */
+  | { type: 'end-playback'; leg: LegId }
   /** Executes the control. Answered by a `ControlReport`. `talk` is the state after it. */
   | { type: 'control'; controlId: string; control: TalkControl; talk: Talk }
   /** Sends a key press of the leg to the parties that hear it. */

@@ -401,9 +401,11 @@ export const callSetup = setup({
       enqueue.assign({ talk });
       enqueue.sendTo('media', { type: 'route', talk });
     }),
-    emitOwnLegLeft: emit((_, { leg, ending }: { leg: LegName; ending: LegEnding }) =>
-      movedAt({ event: 'leg.left', leg, hangupCause: ending.hangupCause, detail: ending.detail }),
-    ),
+    /** The media keeps its port and measurements until the call ends. */
+    releaseOwnLeg: enqueueActions(({ enqueue }, { leg, ending }: { leg: LegName; ending: LegEnding }) => {
+      enqueue.sendTo('media', { type: 'end-playback', leg });
+      enqueue.emit(movedAt({ event: 'leg.left', leg, hangupCause: ending.hangupCause, detail: ending.detail }));
+    }),
     /** Used while the call is cleared, when no parties are connected. */
     forgetGuest: assign(({ context }, { legId }: GuestParams) => {
       const { [legId]: _, ...guests } = context.guests;

@@ -488,14 +488,14 @@ export const callMachine = callSetup.createMachine({
                     guard: { type: 'hasLeft', params: { leg: 'agent' } },
                     actions: [
                       'markLegGone',
-                      { type: 'emitOwnLegLeft', params: ({ event }) => ({ leg: 'agent', ending: event.ending }) },
+                      { type: 'releaseOwnLeg', params: ({ event }) => ({ leg: 'agent', ending: event.ending }) },
                     ],
                   },
                   {
                     guard: { type: 'isLeaving', params: { legId: 'agent' } },
                     actions: [
                       'markLegGone',
-                      { type: 'emitOwnLegLeft', params: ({ event }) => ({ leg: 'agent', ending: event.ending }) },
+                      { type: 'releaseOwnLeg', params: ({ event }) => ({ leg: 'agent', ending: event.ending }) },
                       { type: 'markLeft', params: { leg: 'agent' } },
                       'settleTransfer',
                     ],
@@ -507,14 +507,14 @@ export const callMachine = callSetup.createMachine({
                     guard: { type: 'hasLeft', params: { leg: 'customer' } },
                     actions: [
                       'markLegGone',
-                      { type: 'emitOwnLegLeft', params: ({ event }) => ({ leg: 'customer', ending: event.ending }) },
+                      { type: 'releaseOwnLeg', params: ({ event }) => ({ leg: 'customer', ending: event.ending }) },
                     ],
                   },
                   {
                     guard: { type: 'isLeaving', params: { legId: 'customer' } },
                     actions: [
                       'markLegGone',
-                      { type: 'emitOwnLegLeft', params: ({ event }) => ({ leg: 'customer', ending: event.ending }) },
+                      { type: 'releaseOwnLeg', params: ({ event }) => ({ leg: 'customer', ending: event.ending }) },
                       { type: 'markLeft', params: { leg: 'customer' } },
                       'settleTransfer',
                     ],

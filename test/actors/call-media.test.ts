@@ -290,6 +290,19 @@ describe('media of a call', () => {
     );
   });
 
+  it('ends the sound that plays to a leg, and nothing for one without a sound', async () => {
+    const { port, plane, call } = startMedia();
+    await eventually(() => expect(plane.sessions.length).toBe(1));
+    plane.session.onPlay = () => new Promise(() => {});
+    sendPlay({ port, call });
+    await eventually(() => expect(plane.session.log.some((line) => line.startsWith('play'))).toBe(true));
+    port.send({ type: 'end-playback', leg: 'customer' });
+    port.send({ type: 'end-playback', leg: 'agent' });
+    port.send({ type: 'finish' });
+    await eventually(() => expect(port.received.at(-1)).toMatchObject({ type: 'media.finished' }));
+    expect(plane.session.playStops).toBe(1);
+  });
+
   it("abandons a whisper that does not start, and keeps the agent's other audio", async () => {
     const { port, plane, call } = startMedia();
     Object.assign(call.speech, { take: () => new Promise(() => {}) });

@@ -112,6 +112,14 @@ describe('blind transfer', () => {
     expect(talkRouting(talk).recordedBeside).toEqual({ [TARGET]: channel });
   });
 
+  it.each(['agent', 'customer'])('ends the sound that plays to the replaced %s', (leg) => {
+    const call = talking();
+    call.transfer('blind', { leg });
+    call.answer();
+    call.end(leg);
+    expect(call.mediaCommands.at(-1)).toEqual({ type: 'end-playback', leg });
+  });
+
   it('continues when the replaced leg hangs up first, and ends the call if the target fails then', () => {
     for (const succeeds of [true, false]) {
       const call = talking();
