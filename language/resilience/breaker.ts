@@ -6,6 +6,7 @@ import {
   DelegateBackoff,
   handleWhen,
 } from 'cockatiel';
+import type { Clock } from '../../runtime/clock.ts';
 import { LanguageEngineError } from '../engine.ts';
 
 /**
@@ -14,19 +15,22 @@ import { LanguageEngineError } from '../engine.ts';
  */
 export class Breaker {
   readonly #policy: CircuitBreakerPolicy;
-  /** On the system clock, which the policy uses. */
+  readonly #clock: Pick<Clock, 'monotonicMs'>;
+  /** On the monotonic clock. */
   #askAgainAtMs = 0;
   /** The trial request was aborted before it had a result. */
   #isUnproven = false;
   #isFindingOut = false;
 
-  constructor() {
+  constructor(clock: Pick<Clock, 'monotonicMs'>) {
+    this.#clock = clock;
     this.#policy = circuitBreaker(handleWhen(isFailureOfEngine), {
       breaker: new ConsecutiveBreaker(FAILURES_IN_A_ROW),
       halfOpenAfter: new DelegateBackoff(({ attempt }) => {
         const forMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempt - 1));
-        this.#askAgainAtMs = Date.now() + forMs;
-        return forMs;
+        this.#askAgainAtMs = clock.monotonicMs() + forMs;
+        // The policy would measure the pause on the wall clock. `refuseWhileBroken` measures it instead.
+        return Number.NEGATIVE_INFINITY;
       }),
     });
   }
@@ -37,7 +41,7 @@ export class Breaker {
    */
   refuseWhileBroken(): void {
     const { state } = this.#policy;
-    const leftMs = this.#askAgainAtMs - Date.now();
+    const leftMs = this.#askAgainAtMs - this.#clock.monotonicMs();
     const mayAsk = state === CircuitState.Closed || (state === CircuitState.Open && leftMs <= 0);
     if (mayAsk && !this.#isFindingOut) return;
     const failure = this.#policy.lastFailure;

@@ -27,7 +27,7 @@ export class ResilientEngine {
    * Separate from the models' breakers: a server may answer requests without listing models, or serve one model and
    * fail on another.
    */
-  readonly #listBreaker = new Breaker();
+  readonly #listBreaker: Breaker;
   /** By model, listed or configured. */
   readonly #breakers = new Map<string, Breaker>();
   /** By model, while requests run or wait. */
@@ -36,6 +36,7 @@ export class ResilientEngine {
   constructor(engine: LanguageEngine, options: ResilienceOptions) {
     this.engine = engine;
     this.#options = options;
+    this.#listBreaker = new Breaker(options.clock);
   }
 
   /** @throws LanguageEngineError; the signal's reason */
@@ -93,7 +94,7 @@ export class ResilientEngine {
   }
 
   #breakerOf(model: string): Breaker {
-    const breaker = this.#breakers.get(model) ?? new Breaker();
+    const breaker = this.#breakers.get(model) ?? new Breaker(this.#options.clock);
     this.#breakers.set(model, breaker);
     return breaker;
   }
