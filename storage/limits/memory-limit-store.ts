@@ -1,5 +1,5 @@
-import { RateLimiterMemory } from 'rate-limiter-flexible';
-import type { LimitStore } from './limit-store.ts';
+import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
+import type { LimitStore, WindowCount } from './limit-store.ts';
 
 export function createMemoryLimitStore(): LimitStore {
   const limiters = new Map<number, RateLimiterMemory>();
@@ -22,14 +22,13 @@ export function createMemoryLimitStore(): LimitStore {
 
   return {
     async count(key, windowS) {
-      const { consumedPoints, msBeforeNext } = await limiterOf(windowS).consume(key);
-      return { used: consumedPoints, msLeft: msBeforeNext };
+      return countOf(await limiterOf(windowS).consume(key), windowS);
     },
 
     async read(key, windowS) {
       const window = await limiterOf(windowS).get(key);
       if (window === null || window.msBeforeNext <= 0) return null;
-      return { used: window.consumedPoints, msLeft: window.msBeforeNext };
+      return countOf(window, windowS);
     },
 
     async uncount(key, windowS) {
@@ -61,4 +60,9 @@ export function createMemoryLimitStore(): LimitStore {
 
     async close() {},
   };
+}
+
+/** The library measures on the wall clock, which may be set back by hours. Its timer ends the window on time. */
+function countOf({ consumedPoints, msBeforeNext }: RateLimiterRes, windowS: number): WindowCount {
+  return { used: consumedPoints, msLeft: Math.min(msBeforeNext, windowS * 1000) };
 }

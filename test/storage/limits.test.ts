@@ -25,6 +25,16 @@ describe('in-process limits', () => {
     const passTime = async (ms: number) => void (await vi.advanceTimersByTimeAsync(ms));
     return { store, another: store, passTime, close: () => store.close() };
   });
+
+  it('never leave more than a window to wait, although the system clock is set back', async () => {
+    const store = createMemoryLimitStore();
+    await store.count('a', 60);
+    vi.setSystemTime(Date.now() - 3_600_000);
+    expect(await store.count('a', 60)).toEqual({ used: 2, msLeft: MINUTE_MS });
+    expect(await store.read('a', 60)).toEqual({ used: 2, msLeft: MINUTE_MS });
+    await vi.advanceTimersByTimeAsync(MINUTE_MS);
+    expect(await store.read('a', 60)).toBeNull();
+  });
 });
 
 describe.skipIf(!(await redisIsReachable()))('Redis limits at TANDEM_TEST_REDIS_URL', () => {
