@@ -44,7 +44,7 @@ export function createRecordingLibrary(options: RecordingLibraryOptions): Record
         if (!(error instanceof GateFullError)) {
           logger.warn({ recordingId: recording.id, form: form.format, err: error }, 'encoding a recording failed');
         }
-        throw errorForClients(error);
+        throw isMissing(error) ? missing(objects) : errorForClients(error);
       })
       .finally(() => running.delete(key));
     encoding.catch(() => {});
@@ -69,7 +69,7 @@ export function createRecordingLibrary(options: RecordingLibraryOptions): Record
     async inForm(recording, form) {
       if (form.format === 'wav' && form.channels === 'stereo') {
         const whole = await open(recording.objectKey);
-        if (whole === null) throw gone();
+        if (whole === null) throw missing(objects);
         return whole;
       }
       const found = await existing(formKey(recording.objectKey, form));
@@ -122,6 +122,19 @@ async function encodeAndStore(
   }
 }
 
+function isMissing(error: unknown): boolean {
+  return error instanceof TandemError && error.code === 'NOT_FOUND';
+}
+
+/** A server uploads its recordings to a shared store in the background, and until then others do not find them. */
+function missing({ isShared }: Pick<ObjectStore, 'isShared'>): TandemError {
+  if (!isShared) return gone();
+  return new TandemError(
+    'RECORDING_UNAVAILABLE',
+    'The audio of the recording is not in the object store. The server that recorded it may still upload it. Try again later.',
+  );
+}
+
 function gone(): TandemError {
   return new TandemError('RECORDING_UNAVAILABLE', 'The audio of the recording no longer exists.');
 }
@@ -133,7 +146,7 @@ function errorForClients(error: unknown): unknown {
       retryAfterS: 30,
     });
   }
-  if (error instanceof TandemError) return error.code === 'NOT_FOUND' ? gone() : error;
+  if (error instanceof TandemError) return error;
   if (error instanceof ThreadError) {
     if (error.code === THREAD_CLOSED) return new TandemError('SHUTTING_DOWN', 'The server is shutting down.');
     if (error.code === 'SEALED_FILE_DAMAGED') return asTandemError(new SealedFileError(error.code, error.message));

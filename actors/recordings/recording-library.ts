@@ -11,7 +11,7 @@ export interface RecordingLibrary {
   /**
    * Returns the recording in a form. The first use encodes it; the copy is kept. Concurrent requests share an encoding.
    * @throws TandemError `RECORDING_ENCODING` during encoding, or if too many wait; `RECORDING_UNAVAILABLE` if the
-   * object is gone; `RECORDING_KEY_MISSING`, `RECORDING_DAMAGED`
+   * object is gone or not uploaded yet; `RECORDING_KEY_MISSING`, `RECORDING_DAMAGED`
    */
   inForm(recording: StoredRecording, form: AudioForm): Promise<{ key: string; sizeBytes: number }>;
   /** Returns the object key of the peaks. Null: they are being computed. */

@@ -104,6 +104,22 @@ describe('recording library', () => {
     expect([jobs.length, await bench.tempFiles()]).toEqual([1, []]);
   });
 
+  it.each([{ format: 'wav', channels: 'stereo' }, MP3] as const)(
+    'does not call a recording as $format gone that another server may still upload',
+    async (form) => {
+      await using own = await openLibrary();
+      const recording = await own.recording();
+      const empty = await openObjectStore({ folder: await mkdtemp(join(folder, 'objects-')) });
+      await using alone = await openLibrary({ objects: empty });
+      await using other = await openLibrary({ objects: { ...empty, isShared: true } });
+      const code = 'RECORDING_UNAVAILABLE';
+      const gone = { code, message: expect.stringContaining('no longer exists') };
+      const awaited = { code, message: expect.stringContaining('may still upload it') };
+      await expect(alone.library.inForm(recording, form)).rejects.toMatchObject(gone);
+      await expect(other.library.inForm(recording, form)).rejects.toMatchObject(awaited);
+    },
+  );
+
   it('answers RECORDING_ENCODING after fifteen seconds, and continues to encode', async () => {
     const { exporter, jobs } = scriptedExporter();
     await using bench = await openLibrary({ exporter });
