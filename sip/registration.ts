@@ -11,7 +11,7 @@ import { LONGEST_DELTA_S, SILENT, secondsOf, signOfResponse, UNREACHABLE } from 
 export interface RegistrationParts {
   trunk: TrunkEndpoint;
   /** Null without a SIP server. */
-  connection: () => SrfConnection | null;
+  connection: () => Pick<SrfConnection, 'request'> | null;
   /** Timeout of a REGISTER, in case the SIP server reports nothing. */
   timeoutMs: number;
   /** Called when the connection of the last successful REGISTER was closed. */
@@ -38,13 +38,10 @@ export class Registration implements TrunkRegistration {
   }
 
   async register(request: RegisterRequest): Promise<RegisterOutcome> {
-    const { registered } = this.#parts;
     this.#isRegistering = true;
-    if (request.expiresS === 0) registered.delete(this.#callId);
+    if (request.expiresS === 0) this.#parts.registered.delete(this.#callId);
     try {
-      const outcome = await this.#register(request);
-      if (outcome.type === 'registered' && request.expiresS > 0) registered.set(this.#callId, this);
-      return outcome;
+      return await this.#register(request);
     } finally {
       this.#isRegistering = false;
     }
@@ -53,6 +50,12 @@ export class Registration implements TrunkRegistration {
   /** Handles the loss of the connection of the last REGISTER, unless a further one is in progress. */
   lost(): void {
     if (!this.#isRegistering) this.#parts.onLost();
+  }
+
+  /** Call at once for the 2xx: the loss of its connection may follow before `register` continues. */
+  #accepted(): void {
+    this.#isRegistering = false;
+    this.#parts.registered.set(this.#callId, this);
   }
 
   async #register({ expiresS, nextHop: hop = null, signal }: RegisterRequest): Promise<RegisterOutcome> {
@@ -124,7 +127,9 @@ export class Registration implements TrunkRegistration {
       }
       const { request } = outcome;
       request.on('response', (response: SrfResponse) => {
-        if (response.status >= 200) resolve({ request, response });
+        if (response.status < 200) return;
+        if (response.status < 300 && expires > 0) this.#accepted();
+        resolve({ request, response });
       });
     });
     try {

@@ -1,6 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { EmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.ts';
 import { header, parseNameAddr, parseUri } from '../../sip/message/index.ts';
+import { Registration } from '../../sip/registration.ts';
+import type { SrfResponse, SrfSentRequest } from '../../sip/srf-types.ts';
 import type { CarrierAuth } from '../softphone/digest-challenger.ts';
 import type { LoopbackCarrier } from '../softphone/loopback-carrier.ts';
 import { dialLeg, trunkOf } from './dialing.ts';
@@ -163,6 +165,26 @@ describe('registration', () => {
     await register(600);
     await register(0);
     await disconnect();
+    expect(onLost).toHaveBeenCalledTimes(1);
+  });
+
+  test('reports the loss of its connection with the 200', async () => {
+    const registered = new Map<string, Registration>();
+    const onLost = vi.fn();
+    const get = () => undefined;
+    const response = { status: 200, source_address: '192.0.2.7', source_port: 5060, get } as unknown as SrfResponse;
+    const request = {
+      get,
+      on(_: 'response', respond: (response: SrfResponse) => void) {
+        respond(response);
+        for (const registration of registered.values()) registration.lost();
+      },
+    } as unknown as SrfSentRequest;
+    const registration = new Registration({
+      ...{ trunk: trunkOf('sip:192.0.2.7', ACCOUNT), timeoutMs: 1000, onLost, registered },
+      connection: () => ({ request: (_uri, _options, onOutcome) => onOutcome({ kind: 'sent', request }) }),
+    });
+    expect(await registration.register({ expiresS: 600, signal })).toEqual({ type: 'registered', expiresS: 600 });
     expect(onLost).toHaveBeenCalledTimes(1);
   });
 
