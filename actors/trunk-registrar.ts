@@ -153,6 +153,15 @@ export function registerTrunks(options: TrunkRegistrarOptions): TrunkRegistrar {
       return Math.max((outcome.retryAfterS ?? 0) * 1000, (isFinal ? retryRefused : retry).next());
     }
 
+    /** Waits for the next REGISTER: until then, or shortly after the loss of the connection of a successful one. */
+    async function rest(waitMs: number): Promise<void> {
+      const mayHurry = status.lastError === null;
+      await pause(waitMs, { clock, signal: mayHurry ? AbortSignal.any([leave, lost.signal]) : leave }).catch(() => {});
+      const isLost = mayHurry && lost.signal.aborted;
+      if (!isLost) retryLost.reset();
+      if (isLost) await pause(Math.min(waitMs, retryLost.next()), { clock, signal: leave });
+    }
+
     while (!leave.aborted) {
       lost = new AbortController();
       const waitMs =
@@ -166,10 +175,7 @@ export function registerTrunks(options: TrunkRegistrarOptions): TrunkRegistrar {
               return retry.next();
             })
           : OFFLINE_RETRY_MS;
-      await pause(waitMs, { clock, signal: AbortSignal.any([leave, lost.signal]) }).catch(() => {});
-      if (lost.signal.aborted)
-        await pause(Math.min(waitMs, retryLost.next()), { clock, signal: leave }).catch(() => {});
-      else retryLost.reset();
+      await rest(waitMs).catch(() => {});
     }
     if (isRegistered && sip.state === 'connected') {
       const late = new AbortController();

@@ -93,6 +93,21 @@ describe('trunk registrar', () => {
     await waitAfterLoss(5_000);
   });
 
+  it('does not hurry after a refused refresh whose connection was closed', async () => {
+    const started = startRegistrar();
+    const { sip, clock } = started;
+    await untilWaiting(started, 480_000);
+    sip.onRegister = () => ({ type: 'refused', sipStatus: 403, reason: 'Forbidden', retryAfterS: 900 });
+    clock.advance(480_000);
+    await untilWaiting(started, 900_000);
+    sip.loseRegistration();
+    clock.advance(899_999);
+    await eventually(() => expect(clock.waiting().toSorted()).toEqual([1, 5_000]));
+    expect(sip.registers).toHaveLength(2);
+    clock.advance(1);
+    await eventually(() => expect(sip.registers).toHaveLength(3));
+  });
+
   it('ignores trunks without registration', async () => {
     await change({ register: false });
     const { registrar, sip } = startRegistrar();
