@@ -47,6 +47,8 @@ const EXPIRES_S = 600;
 const RETRY = { firstMs: 5_000, longestMs: 300_000 };
 /** Registrars lock accounts that keep sending a rejected password. */
 const RETRY_REFUSED = { firstMs: 60_000, longestMs: 1_800_000 };
+/** Some carriers close every connection after a few minutes. Only those that close it soon are asked less often. */
+const STABLE_MS = 60_000;
 const OFFLINE_RETRY_MS = 1_000;
 const UNREGISTER_TIMEOUT_MS = 2_000;
 const NOT_YET: RegistrationStatus = { state: 'registering', registeredAt: null, expiresAt: null, lastError: null };
@@ -155,10 +157,11 @@ export function registerTrunks(options: TrunkRegistrarOptions): TrunkRegistrar {
 
     /** Waits for the next REGISTER: until then, or shortly after the loss of the connection of a successful one. */
     async function rest(waitMs: number): Promise<void> {
+      const startedAtMs = clock.monotonicMs();
       const mayHurry = status.lastError === null;
       await pause(waitMs, { clock, signal: mayHurry ? AbortSignal.any([leave, lost.signal]) : leave }).catch(() => {});
       const isLost = mayHurry && lost.signal.aborted;
-      if (!isLost) retryLost.reset();
+      if (!isLost || clock.monotonicMs() - startedAtMs >= STABLE_MS) retryLost.reset();
       if (isLost) await pause(Math.min(waitMs, retryLost.next()), { clock, signal: leave });
     }
 

@@ -93,6 +93,20 @@ describe('trunk registrar', () => {
     await waitAfterLoss(5_000);
   });
 
+  it('registers again in five seconds each time that a connection lasted a minute', async () => {
+    const started = startRegistrar();
+    const { sip, clock } = started;
+    await untilWaiting(started, 480_000);
+    for (const attempts of [2, 3, 4]) {
+      clock.advance(60_000);
+      sip.loseRegistration();
+      await eventually(() => expect(clock.waiting().toSorted()).toEqual([5_000, 5_000]));
+      clock.advance(5_000);
+      await eventually(() => expect(sip.registers).toHaveLength(attempts));
+      await untilWaiting(started, 480_000);
+    }
+  });
+
   it('does not hurry after a refused refresh whose connection was closed', async () => {
     const started = startRegistrar();
     const { sip, clock } = started;
