@@ -118,11 +118,14 @@ export function takeInboundCalls(options: InboundCallsOptions): void {
     return null;
   }
 
-  /** The request URI names the number, or the Contact of a trunk that registers; then To names the number. */
+  /**
+   * The request URI names the number, or the Contact of a trunk that registers; then To names the number. Some accounts
+   * are numbers themselves.
+   */
   async function numbersCalled({ called, to }: InboundCall): Promise<(CalledNumber | ClaimedNumber)[]> {
-    const numbers = await numbersWith(e164Of(called));
-    if (numbers.length > 0 || to === called) return numbers;
-    return (await numbersWith(e164Of(to))).filter(({ trunk }) => trunk.contactUser === called);
+    const numbers = to === called ? [] : await numbersWith(e164Of(to));
+    const atContact = numbers.filter(({ trunk }) => trunk.contactUser === called);
+    return atContact.length > 0 ? atContact : await numbersWith(e164Of(called));
   }
 
   async function numbersWith(e164: string | null): Promise<(CalledNumber | ClaimedNumber)[]> {

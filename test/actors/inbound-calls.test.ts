@@ -36,8 +36,8 @@ interface Options {
   refusal?: ErrorCode;
   /** Addresses of every host. */
   addressesOf?: Resolve;
-  /** Whether the trunk registers, with the account `tandem`. Default: no. */
-  isRegistered?: boolean;
+  /** Account that the trunk registers. Default: it does not register. */
+  account?: string | null;
   /** Codecs of a trunk whose audio the caller does not offer. */
   refusedCodecs?: readonly Codec[];
   numberVerifier?: InboundCallsOptions['numberVerifier'];
@@ -48,12 +48,12 @@ async function start({
   rule = { action: 'reject' },
   refusal,
   addressesOf = async (name) => (name === 'a.example' ? ['192.0.2.8', '2001:db8::8'] : []),
-  isRegistered = false,
+  account = null,
   refusedCodecs = [],
   numberVerifier = { claimOf: async () => null, listen: () => expect.unreachable() },
 }: Options = {}) {
   const { sql } = database;
-  const caller = await seedCaller(sql, { sipUri, username: 'tandem', register: isRegistered });
+  const caller = await seedCaller(sql, { sipUri, username: account, register: account !== null });
   const { workspaceId, did: e164 } = caller;
   await setInboundRule(sql, { workspaceId, e164, rule: typeof rule === 'function' ? rule(caller) : rule });
   const sip = new FakeSip();
@@ -150,15 +150,24 @@ describe('request URI of an inbound call', () => {
   });
 
   it('may be the registered Contact, with the number in To', async () => {
-    const { bring } = await start({ isRegistered: true });
+    const { bring } = await start({ account: 'tandem' });
     expect(await bring('192.0.2.7', 'tandem')).toBe('CALL_REJECTED');
     expect(await bring('192.0.2.9', 'tandem')).toBe('UNALLOCATED_NUMBER');
     expect(await bring('192.0.2.7', 'other')).toBe('UNALLOCATED_NUMBER');
     expect(await bring('192.0.2.7', 'tandem', 'tandem')).toBe('UNALLOCATED_NUMBER');
   });
 
+  it('may be the registered Contact of an account that looks like a rented number', async () => {
+    const account = '911140000001';
+    await seedCaller(database.sql, { sipUri: 'sip:192.0.2.7', numbers: [`+${account}`] });
+    const { bring } = await start({ account });
+    expect(await bring('192.0.2.7', account)).toBe('CALL_REJECTED');
+    expect(await bring('192.0.2.7', account, account)).toBe('NO_USER_RESPONSE');
+    expect(await bring('192.0.2.7', account, '+911149999999')).toBe('NO_USER_RESPONSE');
+  });
+
   it('takes precedence over To', async () => {
-    const { bring } = await start({ isRegistered: true });
+    const { bring } = await start({ account: 'tandem' });
     expect(await bring('192.0.2.7', '+911149999999')).toBe('UNALLOCATED_NUMBER');
   });
 
