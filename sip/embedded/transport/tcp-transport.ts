@@ -41,6 +41,8 @@ interface Connection {
   socket: net.Socket;
   /** Accepted, or connected with its handshake done. */
   isEstablished: boolean;
+  /** Beyond that, the peer counts as one that does not read. */
+  mostUnsentBytes: number;
   /** Monotonic time of the last message; null before the first. */
   receivedAtMs: number | null;
   /** Deadline of the current message, or of a stranger's first one. */
@@ -66,7 +68,7 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
     }
     const { remoteAddress: host = '', remotePort: port = 0 } = socket;
     const key = security ? null : keyOf({ host, port });
-    startDeadline(adopt(socket, { host, port, key, isEstablished: true }));
+    startDeadline(adopt(socket, { host, port, key, isEstablished: true, mostUnsentBytes: MAX_UNSENT_BYTES }));
   };
   const server = createServer(security, accept);
   if (server) {
@@ -91,7 +93,10 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
     connection.deadline = null;
   }
 
-  function adopt(socket: net.Socket, peer: Pick<Connection, 'host' | 'port' | 'key' | 'isEstablished'>): Connection {
+  function adopt(
+    socket: net.Socket,
+    peer: Pick<Connection, 'host' | 'port' | 'key' | 'isEstablished' | 'mostUnsentBytes'>,
+  ): Connection {
     const state = { receivedAtMs: null, deadline: null, failures: new Set<() => void>() };
     const connection: Connection = { id: nextId++, ...peer, socket, ...state };
     connections.set(connection.id, connection);
@@ -122,7 +127,7 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
         if (frame.type === 'message') {
           connection.receivedAtMs = performance.now();
           options.onFrame(frame.bytes, host, port, id);
-        } else answerPing(connection.socket);
+        } else answerPing(connection);
       }
       if (framer.isInMessage) startDeadline(connection);
     } catch (error) {
@@ -134,8 +139,8 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
   }
 
   /** Drops a peer that pings without reading, like any that does not read. */
-  function answerPing(socket: net.Socket): void {
-    if (socket.writableLength > MAX_UNSENT_BYTES) socket.destroy();
+  function answerPing({ socket, mostUnsentBytes }: Connection): void {
+    if (socket.writableLength > mostUnsentBytes) socket.destroy();
     else socket.write('\r\n');
   }
 
@@ -144,7 +149,7 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
     const key = keyOf(remote);
     const existing = byAddress.get(key);
     if (existing?.socket.writable) return existing;
-    const peer = { host, port, key, isEstablished: false };
+    const peer = { host, port, key, isEstablished: false, mostUnsentBytes: MAX_UNSENT_AT_OURS };
     if (!security) {
       const connection = adopt(net.connect({ host, port, noDelay: true }), peer);
       connection.socket.once('connect', () => {
@@ -180,9 +185,9 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
     send(bytes, remote, onFailure) {
       if (closed) return null;
       const connection = openConnection(remote.connectionId) ?? connectionTo(remote);
-      const { socket, failures } = connection;
+      const { socket, failures, mostUnsentBytes } = connection;
       const sentOver = { connectionId: connection.id, isReused: connection.isEstablished };
-      if (socket.writableLength > MAX_UNSENT_BYTES) {
+      if (socket.writableLength > mostUnsentBytes) {
         socket.destroy();
         setImmediate(onFailure);
         return sentOver;
@@ -241,6 +246,8 @@ function reasonOf(error: Error): string {
 const MAX_CONNECTIONS = 2048;
 /** On top of the kernel's buffers. Only a peer that reads nothing reaches it. */
 const MAX_UNSENT_BYTES = 256 * 1024;
+/** On our connections, where thousands of trunks may register before a TLS handshake ends. */
+const MAX_UNSENT_AT_OURS = 4 * 1024 * 1024;
 /** For a stranger's first message, and for the rest of each started message: 64 * T1. */
 const MESSAGE_WITHIN_MS = 32_000;
 const CLOSE_GRACE_MS = 500;

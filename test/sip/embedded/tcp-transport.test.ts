@@ -108,6 +108,22 @@ it('a peer that never reads costs a bounded buffer', async () => {
   expect(sent).toBeLessThan(16 * 1024 * 1024);
 });
 
+it('a burst of requests waits for a new connection to open', async () => {
+  const transport = await open();
+  let received = 0;
+  const server = net.createServer((socket) => socket.on('data', ({ length }) => (received += length)));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  harness.onClose(async () => void server.close());
+  const { port } = server.address() as net.AddressInfo;
+  let failed = 0;
+  for (let sent = 0; sent < 1000; sent++) {
+    transport.send(Buffer.alloc(1000), { host: '127.0.0.1', port, connectionId: null }, () => failed++);
+  }
+  await untilTruthy(() => received + 1000 * failed === 1_000_000);
+  expect(failed).toBe(0);
+});
+
 it('a peer that never reads does not delay close', async () => {
   const from = Promise.withResolvers<{ id: number; port: number }>();
   const transport = await openTcpTransport({
