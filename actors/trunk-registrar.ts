@@ -2,9 +2,9 @@ import { TandemError } from '../machines/errors.ts';
 import { BackOff } from '../runtime/back-off.ts';
 import type { Clock } from '../runtime/clock.ts';
 import { pause, within } from '../runtime/waiting.ts';
-import type { RegisterOutcome, SipGateway, TrunkSign } from '../sip/sip-gateway.ts';
+import type { RegisterOutcome, SipGateway } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
-import { type Gateway, gatewaysOf } from '../storage/queries/trunk-gateways.ts';
+import { gatewaysOf } from '../storage/queries/trunk-gateways.ts';
 import {
   leaseRegistrations,
   type RegistrationStatus,
@@ -17,6 +17,7 @@ import type { Logger } from './logger.ts';
 import { startSweeper } from './sweeper.ts';
 import { trunkEndpoint } from './trunk-dialing.ts';
 import type { TrunkTargets } from './trunk-targets.ts';
+import type { TrunkWatch } from './trunk-watch.ts';
 
 /**
  * Keeps trunks with `register` registered at their carriers (RFC 3261 §10). It refreshes before the expiry and backs
@@ -34,8 +35,8 @@ export interface TrunkRegistrarOptions {
   sql: Sql;
   secrets: SecretBox;
   trunkTargets: TrunkTargets;
-  /** Receives what REGISTERs reveal about the trunks' health. */
-  trunks: { registering(trunk: TrunkRow, gateway: Gateway): (sign: TrunkSign) => void };
+  /** Receives what REGISTERs reveal about the trunks' health, and reports gateways that respond again. */
+  trunks: Pick<TrunkWatch, 'registering' | 'onGatewayBack'>;
   boot: string;
   clock: Clock;
   logger: Logger;
@@ -83,8 +84,10 @@ export function registerTrunks(options: TrunkRegistrarOptions): TrunkRegistrar {
     const retry = new BackOff(RETRY);
     const retryRefused = new BackOff(RETRY_REFUSED);
     const retryLost = new BackOff(RETRY);
-    /** Aborted when the connection of the registration was closed: the carrier may not reach us until the next one. */
+    /** Aborted when the carrier may not reach us until the next REGISTER: its connection was closed, or it restarted. */
     let lost = new AbortController();
+    let isAttempting = false;
+    let isRefused = false;
     let status = NOT_YET;
     let isRegistered = false;
     /** Gateway that has the registration, or may have it. */
@@ -127,7 +130,12 @@ export function registerTrunks(options: TrunkRegistrarOptions): TrunkRegistrar {
     }
 
     async function refresh(): Promise<number> {
-      const outcome = await attempt(leave);
+      isAttempting = true;
+      isRefused = false;
+      const outcome = await attempt(leave).finally(() => {
+        isAttempting = false;
+      });
+      isRefused = outcome.type === 'refused';
       if (leave.aborted) {
         // The REGISTER may be on its way.
         isRegistered = true;
@@ -155,16 +163,20 @@ export function registerTrunks(options: TrunkRegistrarOptions): TrunkRegistrar {
       return Math.max((outcome.retryAfterS ?? 0) * 1000, (isFinal ? retryRefused : retry).next());
     }
 
-    /** Waits for the next REGISTER: until then, or shortly after the loss of the connection of a successful one. */
+    /** Waits for the next REGISTER: until then, or a shorter time if the registration is lost meanwhile. */
     async function rest(waitMs: number): Promise<void> {
       const startedAtMs = clock.monotonicMs();
-      const mayHurry = status.lastError === null;
-      await pause(waitMs, { clock, signal: mayHurry ? AbortSignal.any([leave, lost.signal]) : leave }).catch(() => {});
-      const isLost = mayHurry && lost.signal.aborted;
+      await pause(waitMs, { clock, signal: isRefused ? leave : AbortSignal.any([leave, lost.signal]) }).catch(() => {});
+      const isLost = !isRefused && lost.signal.aborted;
       if (!isLost || clock.monotonicMs() - startedAtMs >= STABLE_MS) retryLost.reset();
       if (isLost) await pause(Math.min(waitMs, retryLost.next()), { clock, signal: leave });
     }
 
+    const onBack = () => {
+      // A response to a REGISTER shows it too.
+      if (!isAttempting) lost.abort();
+    };
+    options.trunks.onGatewayBack(row.id, onBack, leave);
     while (!leave.aborted) {
       lost = new AbortController();
       const waitMs =

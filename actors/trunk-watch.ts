@@ -32,6 +32,8 @@ export interface TrunkWatch extends TrunkObserver, TrunkProber {
   isDown(trunk: TrunkLine): boolean;
   /** Returns a listener for what REGISTERs to a gateway reveal. */
   registering(trunk: DialedTrunk, gateway: Gateway): (sign: TrunkSign) => void;
+  /** Calls the one listener of a trunk when a gateway that was down responds again, until the signal aborts. */
+  onGatewayBack(trunkId: string, listener: () => void, signal: AbortSignal): void;
   probeAll(): Promise<void>;
   close(): void;
 }
@@ -59,6 +61,7 @@ const LONGEST_PAUSE_S = 3_600;
 export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
   const { sip, deliverer, clock, logger, sql, random = Math.random } = options;
   const watched = new Map<string, { address: GatewayAddresses; trunk: WatchedTrunk }>();
+  const backListeners = new Map<string, () => void>();
   const closing = new AbortController();
   const probes = createTrunkProbes(options);
 
@@ -85,6 +88,7 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
     const at = new Date(clock.now());
     const { state: lineState } = line.health.current;
     if (lineState !== stateBefore) line.since = lineState === 'unknown' ? null : at.toISOString();
+    if (stateBefore === 'down' && lineState === 'up') backListeners.get(trunkId)?.();
     const health = trunk.state;
     if (before !== 'down' && health.state === 'down') {
       trunk.postponeTrial();
@@ -238,6 +242,10 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
       const trunk = watchedOf(row);
       const isOf = ({ gateway }: WatchedLine) => gateway.sipUri === sipUri && gateway.transport === transport;
       return listener(row, trunk, trunk.lines.find(isOf) ?? trunk.lines[0]!, 'register');
+    },
+    onGatewayBack(trunkId, listener, signal) {
+      backListeners.set(trunkId, listener);
+      signal.addEventListener('abort', () => backListeners.delete(trunkId), { once: true });
     },
     probeAll: () => probeRound({ isForced: true }),
     async probe(trunkId) {

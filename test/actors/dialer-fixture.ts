@@ -118,6 +118,7 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
       isDown: ({ id }) => downTrunks.has(id),
       dialing: everyGateway,
       registering: () => () => {},
+      onGatewayBack() {},
       probeAll: async () => {},
       probe: async () => [],
       close() {},

@@ -36,11 +36,20 @@ function startRegistrar({ sip = new FakeSip(), boot = 'boot-1', trunkTargets = a
   const clock = createTestClock();
   const logger = createTestLogger();
   const signs: TrunkSign[] = [];
-  const trunks = { registering: () => (sign: TrunkSign) => void signs.push(sign) };
+  let gatewayBack: () => void = () => expect.unreachable();
+  const trunks = {
+    registering: () => (sign: TrunkSign) => {
+      signs.push(sign);
+      gatewayBack();
+    },
+    onGatewayBack: (_: string, listener: () => void) => {
+      gatewayBack = listener;
+    },
+  };
   const { sql } = database;
   const registrar = registerTrunks({ sip, sql, secrets, trunkTargets, trunks, boot, clock, logger });
   open.push(registrar);
-  return { registrar, sip, clock, logger, signs };
+  return { registrar, sip, clock, logger, signs, gatewayBack: () => gatewayBack() };
 }
 
 /** Waits until the next attempt and the next trunk poll are scheduled. */
@@ -107,7 +116,7 @@ describe('trunk registrar', () => {
     }
   });
 
-  it('does not hurry after a refused refresh whose connection was closed', async () => {
+  it('does not hurry after a refused refresh, though the connection is closed and opened again', async () => {
     const started = startRegistrar();
     const { sip, clock } = started;
     await untilWaiting(started, 480_000);
@@ -115,11 +124,29 @@ describe('trunk registrar', () => {
     clock.advance(480_000);
     await untilWaiting(started, 900_000);
     sip.loseRegistration();
+    started.gatewayBack();
     clock.advance(899_999);
     await eventually(() => expect(clock.waiting().toSorted()).toEqual([1, 5_000]));
     expect(sip.registers).toHaveLength(2);
     clock.advance(1);
     await eventually(() => expect(sip.registers).toHaveLength(3));
+  });
+
+  it('registers again soon after a gateway that was down responds', async () => {
+    const started = startRegistrar();
+    const { sip, clock } = started;
+    await untilWaiting(started, 480_000);
+    started.gatewayBack();
+    await eventually(() => expect(clock.waiting()).toEqual([5_000, 5_000]));
+    sip.onRegister = () => ({ type: 'unanswered', reason: 'no_response' });
+    for (const waitMs of [5_000, 5_000, 10_000]) {
+      clock.advance(waitMs);
+      await eventually(() => expect(clock.waiting()).toHaveLength(2));
+    }
+    await untilWaiting(started, 20_000);
+    expect(sip.registers).toHaveLength(4);
+    started.gatewayBack();
+    await eventually(() => expect(clock.waiting()).toEqual([5_000, 5_000]));
   });
 
   it('ignores trunks without registration', async () => {

@@ -68,6 +68,24 @@ describe('trunk watch', () => {
     expect(logger.messages('info')).toEqual(['trunk reachable again']);
   });
 
+  it('reports a gateway that responds again, until its listener leaves', async () => {
+    const { watch, sip } = await startedWatch();
+    const leave = new AbortController();
+    let times = 0;
+    watch.onGatewayBack(caller.trunkId, () => times++, leave.signal);
+    const restart = async () => {
+      for (const isUp of [false, true, false, false, true, true]) {
+        sip.onProbe = () => isUp;
+        await watch.probeAll();
+      }
+    };
+    await restart();
+    expect(times).toBe(1);
+    leave.abort();
+    await restart();
+    expect(times).toBe(1);
+  });
+
   it('probes only the checked address, and never a forbidden one', async () => {
     const sip = new FakeSip();
     let address: string | null = '192.0.2.7';
