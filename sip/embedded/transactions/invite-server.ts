@@ -9,8 +9,8 @@ export interface InviteServerOptions {
   clock: Clock;
   timers: SipTimers;
   /**
-   * A 2xx was retransmitted for 64 * T1 without an ACK, or that of a new call could not be sent over TCP: the dialog
-   * must end (RFC 3261 §13.3.1.4, RFC 6026 §7.1).
+   * A 2xx was retransmitted for 64 * T1 without an ACK, or for 4 * T1 if the caller of a new call has lost its
+   * connection: the dialog must end (RFC 3261 §13.3.1.4, RFC 6026 §7.1).
    */
   onNotAcknowledged: () => void;
   onTerminated: () => void;
@@ -30,6 +30,7 @@ export class InviteServerTransaction {
   #cancelRetransmission: () => void = () => {};
   #cancelTimeout: () => void = () => {};
   #acknowledged = false;
+  #isCutOff = false;
 
   constructor(options: InviteServerOptions) {
     this.#options = options;
@@ -70,11 +71,18 @@ export class InviteServerTransaction {
   }
 
   transportFailed(): void {
-    const { reliable, timers } = this.#options;
     if (this.#state === 'completed') this.#terminate();
-    if (this.#state !== 'accepted' || this.#acknowledged || !reliable || !this.#isNewCall) return;
-    // The peer may have received an earlier copy. Its ACK then comes soon, over another connection.
-    this.#expectAck(4 * timers.t1Ms);
+  }
+
+  /**
+   * Call if the last response went over a new connection, because that of the request was closed. The peer has probably
+   * gone, and its NAT drops the new connection silently. If it is still there, its ACK comes soon.
+   */
+  connectionLost(): void {
+    if (this.#state !== 'accepted' || this.#acknowledged || this.#isCutOff || !this.#isNewCall) return;
+    this.#isCutOff = true;
+    this.#expectAck(4 * this.#options.timers.t1Ms);
+    this.#retransmitAfter(this.#options.timers.t1Ms);
   }
 
   /** False for a re-INVITE, whose call goes on meanwhile. */

@@ -219,7 +219,11 @@ export class TransactionLayer {
     const options = {
       ...this.#common(remote),
       request,
-      send: (response: SipResponse) => this.send(response, remote, () => incoming.server.transportFailed()),
+      send: (response: SipResponse) => {
+        const sentOver = this.send(response, remote, () => incoming.server.transportFailed());
+        const isSame = sentOver === null || sentOver.connectionId === remote.connectionId;
+        if (!isSame && incoming.server instanceof InviteServerTransaction) incoming.server.connectionLost();
+      },
       onTerminated: () => {
         this.#incoming.delete(key);
         this.#incomingBytes -= bytes;

@@ -29,6 +29,8 @@ export class CoreBench {
   readonly destinations: string[] = [];
   /** Connection of each sent message. */
   readonly connections: (number | null)[] = [];
+  /** Connections that the network replaces by new ones. */
+  readonly closed = new Set<number>();
   readonly delivered: { message: SipMessage; transactionId: string; dialogId: string | null }[] = [];
   readonly application: Application;
   isOpen = true;
@@ -53,7 +55,9 @@ export class CoreBench {
           this.sent.push(parseMessage(bytes));
           this.destinations.push(host);
           this.connections.push(connectionId);
-          return null;
+          if (connectionId === null) return null;
+          const isReused = !this.closed.has(connectionId);
+          return { connectionId: isReused ? connectionId : 1000 + connectionId, isReused };
         },
         distrust: () => {},
       },

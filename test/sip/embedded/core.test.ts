@@ -53,6 +53,20 @@ it('a call to a peer over TLS stays on the connection that proved its name, whic
   expect(bench.connections.at(-1)).toBe(1);
 });
 
+it.each([
+  ['after two seconds if its caller lost the connection while it rang', [1], 2_000],
+  ['after 32 seconds if its caller keeps the connection', [], 32_000],
+])('an unacknowledged call ends %s', (_title, closed, afterMs) => {
+  const bench = new CoreBench();
+  bench.fromStranger('INVITE', 'call', { from: { transport: 'tcp', host: '8.8.8.8', port: 40_000, connectionId: 1 } });
+  for (const connectionId of closed) bench.closed.add(connectionId);
+  bench.respond(bench.transactionOf('INVITE'), 200);
+  bench.clock.advance(afterMs - 1);
+  expect(bench.requests('BYE')).toHaveLength(0);
+  bench.clock.advance(1);
+  expect(bench.requests('BYE')).toHaveLength(1);
+});
+
 describe('requests in a dialog with a caller behind NAT', () => {
   const contact = 'sip:caller@10.0.0.9:5070;transport=tcp';
   const over = (connectionId: number, host = '8.8.8.8') => ({

@@ -149,27 +149,29 @@ describe('INVITE server transaction (RFC 3261 §17.2.1, RFC 6026)', () => {
     expect(log).toEqual(['not acknowledged at 32000', 'terminated at 32000']);
   });
 
-  it('waits two more seconds for the ACK of a 2xx that cannot be sent over TCP', () => {
-    const failing = (isAcknowledged: boolean, reliable = true) => {
-      const server = inviteServer((transaction) => transaction.respond(response(200)), reliable);
-      server.transaction.transportFailed();
-      server.clock.advance(1000);
+  it('repeats the 2xx for two more seconds after its connection was closed', () => {
+    const closing = (isAcknowledged: boolean) => {
+      const server = inviteServer((transaction) => transaction.respond(response(200)), true);
+      for (const waitMs of [500, 500, 100]) {
+        server.transaction.connectionLost();
+        server.clock.advance(waitMs);
+      }
       if (isAcknowledged) server.transaction.acknowledged();
       server.clock.advance(60_000);
-      return server.log;
+      return server;
     };
-    expect(failing(false)).toEqual(['not acknowledged at 2000', 'terminated at 2000']);
-    expect(failing(true)).toEqual(['terminated at 2000']);
-    expect(failing(false, false)).toEqual(['not acknowledged at 32000', 'terminated at 32000']);
+    expect(closing(false).log).toEqual(['not acknowledged at 2000', 'terminated at 2000']);
+    expect(closing(false).sentAtMs).toEqual([0, 500, 1500]);
+    expect(closing(true).log).toEqual(['terminated at 2000']);
   });
 
-  it('keeps repeating the 2xx of a re-INVITE that cannot be sent over TCP', () => {
+  it('keeps repeating the 2xx of a re-INVITE whose connection was closed', () => {
     const { clock, log, options } = recorder<SipMessage>();
     const reinvite = { ...REQUEST, headers: [...REQUEST.headers] };
     setHeader(reinvite, 'To', '<sip:b@b>;tag=2');
     const transaction = new InviteServerTransaction({ ...options, request: reinvite, reliable: true });
     transaction.respond(response(200));
-    transaction.transportFailed();
+    transaction.connectionLost();
     clock.advance(60_000);
     expect(log).toEqual(['not acknowledged at 32000', 'terminated at 32000']);
   });
