@@ -133,9 +133,13 @@ export async function openObjectStore({ folder }: { folder: string }): Promise<O
   };
 }
 
+export function isKeySegment(text: string): boolean {
+  return SEGMENT.test(text);
+}
+
 /** @throws TandemError `NOT_FOUND` for an invalid key, so that nothing outside the folder is accessible */
 export function requireObjectKey(key: string): void {
-  const valid = key.length <= MAX_KEY_LENGTH && key.split('/').every((segment) => SEGMENT.test(segment));
+  const valid = key.length <= MAX_KEY_LENGTH && key.split('/').every(isKeySegment);
   if (!valid) throw new TandemError('NOT_FOUND', 'Object not found.');
 }
 

@@ -1,11 +1,13 @@
 import { createWriteStream } from 'node:fs';
-import { mkdir, mkdtemp, readFile, readlink, realpath, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, mkdtemp, readdir, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { exists } from '../../runtime/exists.ts';
 import { isStorageOutage, type Sql } from '../database.ts';
 import { migrate } from '../migrate.ts';
+import { isKeySegment } from '../objects.ts';
+import { PENDING_DELETIONS } from '../s3/deletion-list.ts';
 import { type ArchiveReader, openArchive, readWhole, verifyArchive } from './archive-reader.ts';
 import { keyIdOf } from './back-up.ts';
 import { BackupError, explainFullDisk, explainOutage, ROOM_FOR_RESTORE } from './backup-error.ts';
@@ -79,7 +81,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
     throw explainFullDisk(error, ROOM_FOR_RESTORE);
   }
   // A later restore must not take them for the objects of its own database.
-  if (replace) await rename(path.join(dataDir, 'replaced'), path.join(dataDir, DISCARDED));
+  if (replace) await rename(path.join(dataDir, SET_ASIDE), path.join(dataDir, DISCARDED));
   if (key === 'restored') await placeKey(archive, dataDir);
   await placeNode(dataDir, manifest, node);
   if (replace) await discardReplaced(dataDir);
@@ -87,80 +89,76 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   return { manifest, key };
 }
 
-/** Folders of objects that `replace` deletes. */
-const REPLACED = ['objects', 'recordings'] as const;
-/** Folder of replaced objects once the database is loaded. */
-const DISCARDED = 'replaced-discarded';
+/** Folders whose objects `replace` deletes. They can be links or mount points. */
+const foldersIn = (dataDir: string) => ['objects', 'recordings'].map((name) => path.join(dataDir, name));
+/** Subfolder for replaced objects, on the disk of its folder. No object has this name. */
+const ASIDE = '.replaced';
+/** File in the data folder while all replaced objects are set aside. */
+const SET_ASIDE = 'objects-set-aside';
+/** File in the data folder once the database is loaded, until the objects set aside are deleted. */
+const DISCARDED = 'objects-discarded';
 
 /**
  * Moves the replaced objects away until the database is loaded. All of them or none.
- * @throws BackupError `NOT_WRITTEN` for a mount point
+ * @throws BackupError `NOT_WRITTEN` for a link or mount point among them
  */
 async function setAside(dataDir: string): Promise<void> {
-  const aside = path.join(dataDir, 'replaced');
-  const isRepeated = await exists(aside);
-  await mkdir(aside, { recursive: true, mode: 0o700 });
+  const marker = path.join(dataDir, SET_ASIDE);
+  // An interrupted restore has written the other objects.
+  if (await exists(marker)) return await deleteObjects(dataDir);
   try {
-    for (const name of REPLACED) {
-      const folder = path.join(dataDir, name);
-      const kept = path.join(aside, name);
-      const target = await targetOf(folder);
-      // An interrupted restore has written these.
-      if (isRepeated && (await exists(kept))) await rm(target, { recursive: true, force: true });
-      else if (target === folder && (await exists(folder))) await rename(folder, kept);
-      else if (await exists(folder)) await setLinkedAside(target, kept);
-      if (target !== folder) await mkdir(target, { recursive: true, mode: 0o700 });
+    for (const folder of foldersIn(dataDir)) {
+      for (const name of await objectsIn(folder)) await moveAside(folder, name);
     }
+    await writeFile(marker, '', { mode: 0o600 });
   } catch (error) {
-    await returnKept(dataDir);
-    throw explainMountPoint(error);
+    await returnObjects(dataDir);
+    throw error;
   }
 }
 
-function explainMountPoint(error: unknown): unknown {
-  const { code, path: folder } = error as NodeJS.ErrnoException;
-  if (code !== 'EBUSY') return error;
-  const message = `${folder} is a mount point, which --replace cannot set aside. Nothing was restored. Empty it and the database, then restore without --replace.`;
-  return new BackupError('NOT_WRITTEN', message, { cause: error });
-}
-
-/** A link to a folder of another disk stays, with what it leads to on that disk. */
-async function setLinkedAside(target: string, kept: string): Promise<void> {
-  const moved = `${target}.replaced`;
-  // A restore may have been interrupted between these steps.
-  await rm(kept, { force: true });
-  await symlink(moved, kept);
-  await rename(target, moved);
+async function moveAside(folder: string, name: string): Promise<void> {
+  const place = path.join(folder, name);
+  const refusal = `${place} is a link or mount point, which --replace cannot set aside. Nothing was restored. Empty it and the database, then restore without --replace.`;
+  if ((await lstat(place)).isSymbolicLink()) throw new BackupError('NOT_WRITTEN', refusal);
+  await mkdir(path.join(folder, ASIDE), { recursive: true, mode: 0o700 });
+  await rename(place, path.join(folder, ASIDE, name)).catch((cause: NodeJS.ErrnoException) => {
+    throw cause.code === 'EBUSY' ? new BackupError('NOT_WRITTEN', refusal, { cause }) : cause;
+  });
 }
 
 async function putBack(dataDir: string): Promise<void> {
-  for (const name of REPLACED) await rm(await targetOf(path.join(dataDir, name)), { recursive: true, force: true });
-  await returnKept(dataDir);
+  await deleteObjects(dataDir);
+  await returnObjects(dataDir);
 }
 
-/** Moves what was set aside to its place, where nothing or an empty folder is. */
-async function returnKept(dataDir: string): Promise<void> {
-  const aside = path.join(dataDir, 'replaced');
-  for (const name of REPLACED) {
-    const kept = path.join(aside, name);
-    if (await exists(kept)) await rename(await targetOf(kept), await targetOf(path.join(dataDir, name)));
+async function deleteObjects(dataDir: string): Promise<void> {
+  for (const folder of foldersIn(dataDir)) {
+    for (const name of await objectsIn(folder)) await rm(path.join(folder, name), { recursive: true, force: true });
   }
-  await rm(aside, { recursive: true, force: true });
+}
+
+/** The marker goes first: objects that have returned are not those of an interrupted restore. */
+async function returnObjects(dataDir: string): Promise<void> {
+  await rm(path.join(dataDir, SET_ASIDE), { force: true });
+  for (const folder of foldersIn(dataDir)) {
+    const aside = path.join(folder, ASIDE);
+    for (const name of await objectsIn(aside)) await rename(path.join(aside, name), path.join(folder, name));
+    await rm(aside, { recursive: true, force: true });
+  }
 }
 
 async function discardReplaced(dataDir: string): Promise<void> {
-  const discarded = path.join(dataDir, DISCARDED);
-  for (const name of REPLACED) {
-    await rm(await targetOf(path.join(discarded, name)), { recursive: true, force: true });
-  }
-  await rm(discarded, { recursive: true, force: true });
+  const marker = path.join(dataDir, DISCARDED);
+  if (!(await exists(marker))) return;
+  for (const folder of foldersIn(dataDir)) await rm(path.join(folder, ASIDE), { recursive: true, force: true });
+  await rm(marker);
 }
 
-/** The folder that a link leads to, even if it is set aside at the moment; otherwise the path itself. */
-async function targetOf(folder: string): Promise<string> {
-  const link = await readlink(folder).catch(() => null);
-  if (link === null) return folder;
-  return await realpath(folder).catch(() => path.resolve(path.dirname(folder), link));
+/** Objects and their pending deletions, but not `lost+found` of a disk. */
+async function objectsIn(folder: string): Promise<string[]> {
+  const names = (await exists(folder)) ? await readdir(folder) : [];
+  return names.filter((name) => name === PENDING_DELETIONS || isKeySegment(name));
 }
 
 interface Restoring {

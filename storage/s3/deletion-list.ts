@@ -12,9 +12,11 @@ export interface DeletionList {
   remove(key: string): Promise<void>;
 }
 
-/** Stored in the objects' folder under a name that no object can have. */
+/** Subfolder of the objects' folder. No object can have this name. */
+export const PENDING_DELETIONS = '.deleted';
+
 export async function openDeletionList(objectsFolder: string): Promise<DeletionList> {
-  const folder = join(objectsFolder, '.deleted');
+  const folder = join(objectsFolder, PENDING_DELETIONS);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const noted = new Set(await filesBelow(folder));
   return {

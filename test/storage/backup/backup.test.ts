@@ -1,8 +1,21 @@
 import { spawnSync } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
+import {
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  rename,
+  rm,
+  stat,
+  symlink,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openArchive, verifyArchive } from '../../../storage/backup/archive-reader.ts';
 import { createArchive } from '../../../storage/backup/archive-writer.ts';
@@ -50,6 +63,11 @@ async function put(key: string, bytes: Buffer): Promise<void> {
   const sourcePath = join(folder, randomUUID());
   await writeFile(sourcePath, bytes);
   await objects.put({ key, sourcePath });
+}
+
+async function writeNew(path: string, content: string | Buffer): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  await writeFile(path, content);
 }
 
 async function seedCall(
@@ -418,9 +436,11 @@ describe('backup file', () => {
     await back(database.sql, { withKey: true });
     await seedCall(target.sql, null);
     const before = await contentsOf(target.sql);
-    const files = { 'secret-key': 'another key', 'node-id': 'node-2', 'objects/recordings/old.wav': 'old' };
-    await mkdir(join(targetDir, 'objects/recordings'), { recursive: true });
-    for (const [name, text] of Object.entries(files)) await writeFile(join(targetDir, name), text);
+    const files = {
+      ...{ 'secret-key': 'another key', 'node-id': 'node-2' },
+      ...{ 'objects/recordings/old.wav': 'old', 'objects/.deleted/recordings/older.wav': '' },
+    };
+    for (const [name, text] of Object.entries(files)) await writeNew(join(targetDir, name), text);
     const restoring = restoreInto(target.sql, { replace: true, configuredKey: null });
     await expect(restoring).rejects.toMatchObject({ code: 'RESTORE_NOT_VERIFIED' });
     expect(await contentsOf(target.sql)).toEqual(before);
@@ -436,6 +456,8 @@ describe('backup file', () => {
     await symlink('disk/objects', join(targetDir, 'objects'));
     const old = join(disk, 'objects/recordings/old.wav');
     await writeFile(old, 'old');
+    const deletion = join(disk, 'objects/.deleted', key);
+    await writeNew(deletion, '');
     const put = () => Promise.reject(FULL);
     await expect(restoreInto(target.sql, { replace: true, put })).rejects.toMatchObject({ code: 'NOT_WRITTEN' });
     expect(await readFile(old, 'utf8')).toBe('old');
@@ -443,25 +465,98 @@ describe('backup file', () => {
     expect(await readlink(join(targetDir, 'objects'))).toBe('disk/objects');
     expect(await readFile(join(disk, 'objects', key), 'utf8')).toBe('new');
     expect(await readdir(disk)).toEqual(['objects']);
-    await expect(stat(old)).rejects.toMatchObject({ code: 'ENOENT' });
+    for (const replaced of [old, deletion]) await expect(stat(replaced)).rejects.toMatchObject({ code: 'ENOENT' });
     expect((await readdir(targetDir)).sort()).toEqual(['disk', 'heartbeat', 'node-id', 'objects']);
   });
 
-  it.skipIf(!canMount)('leaves all objects in place if one of their folders is a mount point', async () => {
+  it('keeps a folder beside a linked folder of objects, whatever its name', async () => {
+    await seedCall(database.sql, randomBytes(10));
     await back(database.sql);
-    const old = join(targetDir, 'objects/recordings/old.wav');
-    await mkdir(join(targetDir, 'objects/recordings'), { recursive: true });
-    await writeFile(old, 'old');
-    const mounted = join(targetDir, 'recordings');
+    const disk = join(folder, 'disk');
+    const oldIn = (name: string) => join(disk, name, 'recordings/old.wav');
+    for (const name of ['objects', 'objects.replaced']) await writeNew(oldIn(name), name);
+    await symlink(join(disk, 'objects'), join(targetDir, 'objects'));
+    const put = () => Promise.reject(FULL);
+    const failing = () => restoreInto(target.sql, { replace: true, put });
+    await expect(failing()).rejects.toMatchObject({ code: 'NOT_WRITTEN' });
+    await expect(failing()).rejects.toMatchObject({ code: 'NOT_WRITTEN' });
+    expect(await readFile(oldIn('objects'), 'utf8')).toBe('objects');
+    await restoreInto(target.sql, { replace: true });
+    expect(await readFile(oldIn('objects.replaced'), 'utf8')).toBe('objects.replaced');
+  });
+
+  it('restores into two links that lead to one folder', async () => {
+    const { key } = await seedCall(database.sql, Buffer.from('new'));
+    await back(database.sql);
+    const disk = join(folder, 'disk');
+    const old = join(disk, 'recordings/old.wav');
+    await writeNew(old, 'old');
+    for (const name of ['objects', 'recordings']) await symlink(disk, join(targetDir, name));
+    const put = () => Promise.reject(FULL);
+    await expect(restoreInto(target.sql, { replace: true, put })).rejects.toMatchObject({ code: 'NOT_WRITTEN' });
+    expect(await readFile(old, 'utf8')).toBe('old');
+    await restoreInto(target.sql, { replace: true });
+    expect(await readFile(join(disk, key), 'utf8')).toBe('new');
+    expect(await readdir(disk)).toEqual(['recordings']);
+    await expect(stat(old)).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  it.skipIf(!canMount)('restores into a mount point, and keeps other files there', async () => {
+    const { key } = await seedCall(database.sql, Buffer.from('new'));
+    await back(database.sql);
+    const mounted = join(targetDir, 'objects');
     await mkdir(mounted);
     expect(spawnSync('mount', ['-t', 'tmpfs', 'tmpfs', mounted]).status).toBe(0);
-    const restoring = restoreInto(target.sql, { replace: true }).finally(() => spawnSync('umount', [mounted]));
-    await expect(restoring).rejects.toMatchObject({
+    try {
+      const old = join(mounted, 'recordings/old.wav');
+      await writeNew(old, 'old');
+      await mkdir(join(mounted, 'lost+found'));
+      const put = () => Promise.reject(FULL);
+      await expect(restoreInto(target.sql, { replace: true, put })).rejects.toMatchObject({ code: 'NOT_WRITTEN' });
+      expect(await readFile(old, 'utf8')).toBe('old');
+      await restoreInto(target.sql, { replace: true });
+      expect(await readFile(join(mounted, key), 'utf8')).toBe('new');
+      await expect(stat(old)).rejects.toMatchObject({ code: 'ENOENT' });
+      expect((await readdir(mounted)).sort()).toEqual(['lost+found', 'recordings']);
+    } finally {
+      spawnSync('umount', [mounted]);
+    }
+  });
+
+  it('leaves all objects in place if one of their folders leads to another disk', async () => {
+    await back(database.sql);
+    const kept = { 'disk/old.wav': 'old', 'objects/announcements/old.wav': 'older' };
+    for (const [name, text] of Object.entries(kept)) await writeNew(join(targetDir, name), text);
+    const linked = join(targetDir, 'objects/recordings');
+    await symlink('../disk', linked);
+    await expect(restoreInto(target.sql, { replace: true })).rejects.toMatchObject({
       code: 'NOT_WRITTEN',
-      message: `${mounted} is a mount point, which --replace cannot set aside. Nothing was restored. Empty it and the database, then restore without --replace.`,
+      message: `${linked} is a link or mount point, which --replace cannot set aside. Nothing was restored. Empty it and the database, then restore without --replace.`,
     });
+    for (const [name, text] of Object.entries(kept)) expect(await readFile(join(targetDir, name), 'utf8')).toBe(text);
+    expect((await readdir(join(targetDir, 'objects'))).sort()).toEqual(['announcements', 'recordings']);
+  });
+
+  it('returns the replaced objects if a restore fails after one that was interrupted', async () => {
+    await seedCall(database.sql, Buffer.from('new'));
+    await back(database.sql);
+    const old = join(targetDir, 'objects/recordings/old.wav');
+    await writeNew(old, 'old');
+    const interrupted = join(folder, 'interrupted');
+    // Copies the data folder as an interruption at this moment would leave it.
+    const put: KeptObjects['put'] = async ({ key, sourcePath }) => {
+      await writeNew(join(targetDir, 'objects', key), await readFile(sourcePath));
+      await cp(targetDir, interrupted, { recursive: true });
+      throw FULL;
+    };
+    await expect(restoreInto(target.sql, { replace: true, put })).rejects.toMatchObject({ code: 'NOT_WRITTEN' });
+    expect(await readdir(join(targetDir, 'objects/recordings'))).toEqual(['old.wav']);
+    await rm(targetDir, { recursive: true });
+    await rename(interrupted, targetDir);
+    await expect(stat(old)).rejects.toMatchObject({ code: 'ENOENT' });
+    await expect(restoreInto(target.sql, { replace: true, put })).rejects.toMatchObject({ code: 'NOT_WRITTEN' });
+    expect(await readdir(join(targetDir, 'objects/recordings'))).toEqual(['old.wav']);
     expect(await readFile(old, 'utf8')).toBe('old');
-    expect((await readdir(targetDir)).sort()).toEqual(['objects', 'recordings']);
   });
 
   it('keeps recordings made after a restore that failed at its end, if the next restore fails', async () => {
