@@ -16,7 +16,7 @@ import type { RecordingStatus } from '../storage/queries/call-row.ts';
 import { getRecording, updateRecording } from '../storage/queries/recordings.ts';
 import type { Logger } from './logger.ts';
 import type { RecordingExporter } from './recordings/recording-exporter.ts';
-import { audioKey, formKey, growingFile, sealedName } from './recordings/recording-names.ts';
+import { audioKey, formKey, growingFile, keysOfRecording, sealedName } from './recordings/recording-names.ts';
 import { createPlayableObjects } from './recordings/recording-objects.ts';
 
 export interface RecordingDesk {
@@ -119,8 +119,11 @@ async function storeRecording(
       } as const)
     : ({ status: 'failed' } as const);
   // Two nodes may look for the file of a node that restarts during its takeover. Only one finds it.
-  await updateRecording(sql, { id, now: new Date(clock.now()), patch, unlessStored: stored === null });
-  return { stored: stored !== null };
+  const updated = await updateRecording(sql, { id, now: new Date(clock.now()), patch, unlessStored: stored === null });
+  if (stored === null) return { stored: false };
+  // The call was deleted meanwhile, which does not wait for a recording taken over from a lost node.
+  if (updated === null) for (const key of keysOfRecording(stored.key)) await options.objects.delete(key);
+  return { stored: updated !== null };
 }
 
 function isSettled(status: RecordingStatus): boolean {

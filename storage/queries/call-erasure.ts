@@ -27,8 +27,8 @@ export const NOTHING_ERASED: Erased = {
  * Deletes a call and all its data, in the caller's transaction. Afterwards `erasedRecordings` deletes the recording's
  * objects. Ledger and usage log are append-only: their entries keep the call's random id. Null if the call does not
  * exist.
- * @throws TandemError `CALL_IN_USE` while the call is live, its recording or transcript is unfinished, or it is being
- * judged
+ * @throws TandemError `CALL_IN_USE` while the call is live, its recording (unless its node is lost) or transcript is
+ * unfinished, or it is being judged
  */
 export async function eraseCall(tx: Tx, { callId, now }: { callId: string; now: Date }): Promise<Erased | null> {
   const [call] = await tx<CallRow[]>`select * from calls where call_id = ${callId} for update`;
@@ -59,10 +59,14 @@ export async function eraseCall(tx: Tx, { callId, now }: { callId: string; now: 
   };
 }
 
-async function requireAtRest(tx: Tx, { callId, state }: CallRow): Promise<void> {
+async function requireAtRest(tx: Tx, { callId, state, ownerNode }: CallRow): Promise<void> {
   if (!isFinalState(state)) throw inUse('The call has not ended. Hang it up first.');
   const [busy] = await tx<{ what: string }[]>`
-    select 'recording' as what from recordings where call_id = ${callId} and status in ('recording', 'processing')
+    select 'recording' as what from recordings r
+    where call_id = ${callId} and status in ('recording', 'processing')
+      -- A lost node may never return. If it does, it deletes the file.
+      and not exists (
+        select 1 from nodes where nodes.node = coalesce(r.node, ${ownerNode}) and nodes.settled_at is not null)
     union all
     select 'transcript' from call_transcripts where call_id = ${callId} and status = 'in_progress'
     union all

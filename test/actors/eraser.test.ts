@@ -10,6 +10,7 @@ import { type ObjectStore, openObjectStore } from '../../storage/objects.ts';
 import { eraseCall } from '../../storage/queries/call-erasure.ts';
 import { insertDelivery } from '../../storage/queries/deliveries.ts';
 import { createErasure, getErasure } from '../../storage/queries/erasures.ts';
+import { joinNodes, markNodeSettled, takeOverLostNodes } from '../../storage/queries/nodes.ts';
 import { createRecording } from '../../storage/queries/recordings.ts';
 import { eventually } from '../eventually.ts';
 import { NOW } from '../storage/seed.ts';
@@ -34,8 +35,12 @@ afterAll(async () => {
 });
 
 /** A node with a separate folder, after its first sweep. */
-async function startNode(node: string, { clock = createTestClock(), isShared = false, keys = [] as string[] } = {}) {
+async function startNode(
+  node: string,
+  { clock = createTestClock(), isShared = false, keys = [] as string[], growing = null as string | null } = {},
+) {
   const recordingsDir = await mkdtemp(join(folder, 'recordings-'));
+  if (growing !== null) await writeFile(join(recordingsDir, growing), 'audio');
   const store = await openObjectStore({ folder: await mkdtemp(join(folder, 'objects-')) });
   const objects = { ...store, isShared };
   for (const key of keys) await put(objects, key);
@@ -198,6 +203,30 @@ describe('erasure', () => {
     two.clock.jumpTo(new Date(NOW.getTime() + HOUR_MS));
     await two.eraser.work();
     expect(await getErasure(sql, { id: lost, workspaceId })).toMatchObject({ status: 'completed', e164: null });
+  });
+
+  it('does not wait for a recording whose node is lost, and deletes its file when that node returns', async () => {
+    const { admit, workspaceId } = await seedCaller(sql);
+    const lost = { node: 'node-lost', boot: randomUUID() };
+    const { callId } = await admit({ customerNumber: NUMBER, ownerNode: lost.node });
+    await joinNodes(sql, { ...lost, recordingsDir: '/', leaseMs: 0, now: NOW });
+    const recordingId = randomUUID();
+    await createRecording(sql, { id: recordingId, callId, workspaceId, node: lost.node, now: NOW });
+    await sql`update recordings set status = 'processing' where id = ${recordingId}`;
+    await sql`update calls set state = 'completed' where call_id = ${callId}`;
+    const id = randomUUID();
+    await inTransaction(sql, (tx) => createErasure(tx, { id, workspaceId, e164: NUMBER, now: NOW }));
+    using node = await startNode('node-1', { isShared: true });
+    expect(await getErasure(sql, { id, workspaceId })).toMatchObject({ status: 'running' });
+    await takeOverLostNodes(sql, { node: 'node-1' });
+    await markNodeSettled(sql, { ...lost, takenOverBy: 'node-1', now: NOW });
+    await node.eraser.work();
+    expect(await getErasure(sql, { id, workspaceId })).toMatchObject({
+      status: 'completed',
+      deleted: { calls: 1, recordings: 1 },
+    });
+    using returned = await startNode(lost.node, { isShared: true, growing: `${recordingId}.wav` });
+    expect(await readdir(returned.recordingsDir)).toEqual([]);
   });
 
   it('deletes all deliveries with the number while retention deletes some of them', async () => {

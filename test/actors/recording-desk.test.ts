@@ -282,6 +282,17 @@ describe('recording desk', () => {
     expect((await getRecording(database.sql, recording.recordingId))?.status).toBe('deleted');
   });
 
+  it('deletes what it stored of a recording that was deleted meanwhile', async () => {
+    const desk = await openDesk({
+      beforePut: async () => void (await database.sql`delete from recordings where id = ${recording.recordingId}`),
+    });
+    const recording = await desk.finish(WHOLE_WAV);
+    await desk.retry(recording);
+    const left = await readdir(desk.objectsDir, { recursive: true, withFileTypes: true });
+    expect(left.filter((entry) => entry.isFile())).toEqual([]);
+    expect(desk.clock.waiting()).toEqual([]);
+  });
+
   it('abandons a recording without a row', async () => {
     const desk = await openDesk();
     await desk.retry({ recordingId: randomUUID(), callId: 'call_x', workspaceId: randomUUID() });
