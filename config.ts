@@ -108,10 +108,11 @@ function requireEqualsSigns(text: string): void {
   const known = knownNames();
   for (const [index, line] of lines.entries()) {
     const [, name = ''] = /^\s*(?:export\s+)?(\w+)(?:\s*:|\s+[^\s=])/.exec(line) ?? [];
-    if (!known.includes(name)) continue;
+    const setting = name.toUpperCase();
+    if (!known.includes(setting)) continue;
     // A setting added here becomes text if the line belongs to a value in quotes.
     const isOutside = '?' in parseEnv(lines.toSpliced(index, 0, '?=').join('\n'));
-    if (isOutside) throw new Error(`line ${index + 1} must be ${name}=VALUE`);
+    if (isOutside) throw new Error(`line ${index + 1} must be ${setting}=VALUE`);
   }
 }
 
@@ -126,9 +127,9 @@ function refuseUnknownNames(env: Readonly<Record<string, unknown>>, dotEnv: Read
     Object.keys(env).find((name) => OWN_PREFIX.test(name) && !known.includes(name)) ??
     Object.keys(dotEnv).find((name) => isOwn(name) && !known.includes(name));
   if (unknown === undefined) return;
-  const sameWords = (name: string) =>
-    name.replaceAll('_', '').toUpperCase() === unknown.replaceAll('_', '').toUpperCase();
-  const family = known.filter((name) => name.split('_')[0] === unknown.split('_')[0]);
+  const inCapitals = unknown.toUpperCase();
+  const sameWords = (name: string) => name.replaceAll('_', '') === inCapitals.replaceAll('_', '');
+  const family = known.filter((name) => name.split('_')[0] === inCapitals.split('_')[0]);
   const meant = known.filter(sameWords);
   const candidates = (meant.length > 0 ? meant : family).join(', ') || 'listed by --help';
   throw new ConfigError(`${unknown} is not a setting; those that exist are ${candidates}.`);

@@ -336,6 +336,7 @@ describe('.env file', () => {
     ['port', 'PORT'],
     ['Redis_Url', 'REDIS_URL'],
     ['recording_key', 'RECORDING_KEY'],
+    ['stripe_secret', 'STRIPE_WEBHOOK_SECRET'],
   ])('rejects %s, which would be ignored, and names %s', (name, meant) => {
     writeFileSync(path, `${name}=1\n`);
     expect(() => loadConfig({}, [], path)).toThrow(`${name} is not a setting; those that exist are ${meant}.`);
@@ -343,6 +344,7 @@ describe('.env file', () => {
 
   it.each([
     ['PORT: 9001\n', 1, 'PORT'],
+    ['port: 9001\n', 1, 'PORT'],
     ['# mine\r\n\r\nexport HOST 0.0.0.0\r\n', 3, 'HOST'],
     ['DATABASE_URL: postgres://me:geheim@127.0.0.1/x?sslmode=require\n', 1, 'DATABASE_URL'],
   ])('must not contain a setting without an equals sign, as in %j', (text, line, name) => {
