@@ -1,7 +1,7 @@
 import { TandemError } from '../../machines/errors.ts';
 import { seconds } from '../../machines/utterances.ts';
 import { isSsml } from '../../speech/text/ssml.ts';
-import { LIST_MARK } from '../../speech/text/written-words.ts';
+import { PARAGRAPH_MARK } from '../../speech/text/written-words.ts';
 import type { LiveSpeech, LiveSpeechEncoding, LiveSpeechRequest, TtsDesk } from './tts-desk.ts';
 
 /** Waiting text, in code units. */
@@ -215,8 +215,8 @@ function clausesBeforeNumber(clauses: readonly ReadClause[], text: string): read
 
 /**
  * Without the clauses at the end that are cut within a sentence, unless the cut is between letters, at a pause before
- * letters, or before an item of a list: numbers and abbreviations are read together with the words around them, as in
- * "code: 482-913" and "Tue, 12/1". A long text is cut anywhere.
+ * letters, or before an item of a list or a heading: numbers and abbreviations are read together with the words around
+ * them, as in "code: 482-913" and "Tue, 12/1". A long text is cut anywhere.
  */
 function clausesBeforeUnit(clauses: readonly ReadClause[], text: string): readonly ReadClause[] {
   if (text.length > MOST_HELD) return clauses;
@@ -225,7 +225,7 @@ function clausesBeforeUnit(clauses: readonly ReadClause[], text: string): readon
     const rest = text.slice(end);
     // The spoken form of "OTP" has full stops, too.
     if (endsSentence && (!endsWithLetter || EMPTY_LINE.test(rest))) return true;
-    if (LINE_BREAK.test(rest) && LIST_MARK.test(rest.trimStart())) return true;
+    if (LINE_BREAK.test(rest) && PARAGRAPH_MARK.test(rest.trimStart())) return true;
     return (pauseAfterMs > 0 || endsWithLetter) && BEGINS_WITH_LETTER.test(rest);
   });
   return clauses.slice(0, last + 1);

@@ -13,7 +13,7 @@ export interface Token {
   trail: string;
   /** Also true for a vulgar fraction. */
   hasDigit: boolean;
-  /** An empty line or an item of a list follows. */
+  /** An empty line, an item of a list or a heading follows. */
   endsParagraph: boolean;
 }
 

@@ -1,6 +1,6 @@
 import { UNSPACED_SCRIPTS } from '../../runtime/unspaced-scripts.ts';
 
-/** A written word, and whether an empty line or an item of a list follows. */
+/** A written word, and whether an empty line, an item of a list or a heading follows. */
 export interface WrittenWord {
   written: string;
   endsParagraph: boolean;
@@ -22,15 +22,17 @@ export function writtenWords(text: string): WrittenWord[] {
   return words;
 }
 
-/** Begins a line that is an item of a list. */
-export const LIST_MARK = /^[-–—*•]\s/;
+/** Begins a line that is an item of a list, or a heading, but not "# of guests" and "# to confirm". */
+export const PARAGRAPH_MARK = /^(?:[-–—*•]\s|#{1,6}\s+[\p{Lu}\p{Lo}])/u;
+const LONGEST_MARK = 16;
 
 function endsParagraph(text: string, from: number): boolean {
   let lines = 0;
   for (let at = from; at < text.length; at++) {
     const character = text[at]!;
     if (character === '\n' || character === '\u2029') lines += character === '\n' ? 1 : 2;
-    else if (!/\s/.test(character)) return lines >= 2 || (lines === 1 && LIST_MARK.test(text.slice(at, at + 2)));
+    else if (!/\s/.test(character))
+      return lines >= 2 || (lines === 1 && PARAGRAPH_MARK.test(text.slice(at, at + LONGEST_MARK)));
   }
   return false;
 }

@@ -325,6 +325,9 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['5 - 10 people', 'five to ten people'],
     ['#1', 'number one'],
     ['# Your order\n\n# 5 ships', 'Your order | number five ships'],
+    ['Hello Ada\n# Your order\n\n## Delivery', 'Hello Ada | Your order | Delivery'],
+    ['Type your name and\n# of guests', 'Type your name and number of guests'],
+    ['Type your name and press\n# to confirm', 'Type your name and press pound to confirm'],
     ['# of guests, the # you see', 'number of guests, | the number you see'],
     [
       'Order #A1B2-C3D4, case #CS0012',
