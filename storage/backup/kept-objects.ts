@@ -1,10 +1,12 @@
 import { rm, stat } from 'node:fs/promises';
+import path from 'node:path';
 import type { Readable } from 'node:stream';
 import type { TandemError } from '../../machines/errors.ts';
 import type { SqlOrTx } from '../database.ts';
 import { type ObjectStat, objectPath, openObjectStore } from '../objects.ts';
 import type { Bucket } from '../s3/bucket.ts';
 import { bucketSettingsOf, type S3Config } from '../s3/bucket-settings.ts';
+import { PENDING_DELETIONS } from '../s3/deletion-list.ts';
 
 /**
  * Objects of a server, for a tool that runs beside it. Unlike `openObjects` it starts no transfers. It reads objects
@@ -64,6 +66,8 @@ export async function openKeptObjects(config: S3Config, { folder }: { folder: st
       await rm(sourcePath, { force: true });
       // An older local object would take precedence.
       await rm(objectPath(folder, key), { force: true });
+      // The next start would carry out a pending deletion.
+      await rm(path.join(folder, PENDING_DELETIONS, key), { force: true });
     },
 
     async [Symbol.asyncDispose]() {

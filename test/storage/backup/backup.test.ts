@@ -661,6 +661,9 @@ describe.skipIf(!hasS3Server)('backup of an S3 bucket', () => {
       ...{ tandemVersion: '1', now: NOW, onProgress: () => {} },
     });
     expect(manifest.objects).toMatchObject({ count: 2, missing: 0 });
+    // A deletion that waits for the bucket.
+    const deletion = join(targetDir, 'objects/.deleted', key);
+    await writeNew(deletion, '');
     await using kept = await openKeptObjects(settingsOf(second), { folder: join(targetDir, 'objects') });
     await restore({
       ...{ file, replace: false, withoutKey: false, newNode: randomUUID, onProgress: () => {} },
@@ -671,6 +674,7 @@ describe.skipIf(!hasS3Server)('backup of an S3 bucket', () => {
       }),
     });
     expect(await server.keysIn(second.bucket)).toEqual([`tandem/${key}`, `tandem/${local.key}`].toSorted());
+    await expect(stat(deletion)).rejects.toMatchObject({ code: 'ENOENT' });
     const chunks: Uint8Array[] = [];
     for await (const chunk of kept.read((await kept.stat(key))!)) chunks.push(chunk);
     expect(Buffer.concat(chunks).equals(stored)).toBe(true);
