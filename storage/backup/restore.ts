@@ -1,5 +1,5 @@
 import { createWriteStream } from 'node:fs';
-import { lstat, mkdir, mkdtemp, readdir, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readdir, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -207,7 +207,10 @@ async function restoreObjects(
   { onProgress }: RestoreOptions,
   { archive, target, total }: Pick<Restoring, 'archive' | 'target'> & { total: number },
 ): Promise<void> {
-  const folder = await mkdtemp(path.join(target.dataDir, 'restore-'));
+  const folder = path.join(target.dataDir, 'restore');
+  // An interrupted restore may have left it.
+  await rm(folder, { recursive: true, force: true });
+  await mkdir(folder, { mode: 0o700 });
   try {
     let count = 0;
     for await (const file of archive.entries()) {

@@ -557,6 +557,7 @@ describe('backup file', () => {
     await expect(restoreInto(target.sql, { replace: true, put })).rejects.toMatchObject({ code: 'NOT_WRITTEN' });
     expect(await readdir(join(targetDir, 'objects/recordings'))).toEqual(['old.wav']);
     expect(await readFile(old, 'utf8')).toBe('old');
+    expect(await readdir(targetDir)).toEqual(['objects']);
   });
 
   it('keeps recordings made after a restore that failed at its end, if the next restore fails', async () => {
