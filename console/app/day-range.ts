@@ -10,9 +10,11 @@ export function timesOf({ from, to }: UrlSearch): { from?: string; to?: string }
   return { ...(start && { from: start }), ...(end && { to: end }) };
 }
 
-/** Undefined if it is not a day, because an address can contain anything. */
+/** Undefined if it is not a day that the server knows, because an address can contain anything. */
 function startOf(text: string | undefined, laterDays: number): string | undefined {
   if (text === undefined || !DAY.test(text)) return undefined;
   const [year, month, date] = text.split('-').map(Number);
-  return new Date(year!, month! - 1, date! + laterDays).toISOString();
+  const time = new Date(year!, month! - 1, date! + laterDays).toISOString();
+  // Years after 9999 have a sign.
+  return time.startsWith('+') ? undefined : time;
 }

@@ -25,6 +25,11 @@ export function stringsOf(search: Record<string, unknown>): UrlSearch {
   );
 }
 
+/** The id of an object in an address. Undefined if it is not one, because an address can contain anything. */
+export function idOf(text: string | undefined): number | undefined {
+  return text !== undefined && /^[1-9]\d{0,8}$/.test(text) ? Number(text) : undefined;
+}
+
 /**
  * Returns the address's search and a function that changes parts of it: empty text and undefined remove a name.
  * `replace` (the default) adds no step to the history.

@@ -39,7 +39,7 @@ export function filtersOf(search: UrlSearch, now: Date = new Date()): CallFilter
   if (state) filters.state = state;
   const direction = DIRECTIONS.find((name) => name === search.direction);
   if (direction) filters.direction = direction;
-  const days = search.period === undefined ? undefined : PERIOD_DAYS[search.period];
+  const days = Object.hasOwn(PERIOD_DAYS, search.period ?? '') ? PERIOD_DAYS[search.period!] : undefined;
   const times = days === undefined ? timesOf(search) : { from: midnight(now, 1 - days).toISOString() };
   return { ...filters, ...times };
 }

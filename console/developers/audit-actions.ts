@@ -1,7 +1,10 @@
-import type { AuditEntry } from './queries.ts';
+import type { operations } from '@tandem/client';
+
+export type AuditFilters = Omit<NonNullable<operations['listAudit']['parameters']['query']>, 'page' | 'limit'>;
+type Action = NonNullable<AuditFilters['action']>;
 
 /** Recorded actions. The type requires a row for each action of the API. */
-const KNOWN: Record<AuditEntry['action'], true> = {
+const KNOWN: Record<Action, true> = {
   'api_key.created': true,
   'api_key.revoked': true,
   'call.deleted': true,
@@ -54,4 +57,4 @@ const KNOWN: Record<AuditEntry['action'], true> = {
   'workspace.created': true,
 };
 
-export const ACTIONS = Object.keys(KNOWN) as AuditEntry['action'][];
+export const ACTIONS = Object.keys(KNOWN) as Action[];

@@ -1,6 +1,6 @@
-import type { operations } from '@tandem/client';
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import { api, dataOf } from '../app/api.ts';
+import type { AuditFilters } from './audit-actions.ts';
 
 const PAGE_SIZE = 100;
 const DELIVERIES_PER_PAGE = 20;
@@ -12,7 +12,6 @@ export type WebhookEvent = Webhook['events'][number];
 export type DeliveryStatus = 'pending' | 'delivered' | 'failed';
 export type Delivery = Awaited<ReturnType<typeof pageOfDeliveries>>['deliveries'][number];
 export type AuditEntry = Awaited<ReturnType<typeof pageOfAudit>>['entries'][number];
-export type AuditFilters = Omit<NonNullable<operations['listAudit']['parameters']['query']>, 'page' | 'limit'>;
 
 function pageOfKeys(page: number) {
   return dataOf(api.GET('/developer/api', { params: { query: { page, limit: PAGE_SIZE } } }));

@@ -13,9 +13,8 @@ import { StatusBadge, type Tone } from '../parts/status-badge.tsx';
 import { Time } from '../parts/time.tsx';
 import { serviceText, ledgerText as text } from '../text/wallet.ts';
 import { ExportButton } from './export-button.tsx';
-import { type LedgerEntry, ledgerFilters, ledgerQuery } from './queries.ts';
-
-const { diarization: _, ...SERVICES } = serviceText;
+import { ledgerFilters, SERVICES } from './filters.ts';
+import { type LedgerEntry, ledgerQuery } from './queries.ts';
 
 export function LedgerTab() {
   const [search] = useUrlSearch();

@@ -11,7 +11,8 @@ import { StatusBadge, type Tone } from '../parts/status-badge.tsx';
 import { Time } from '../parts/time.tsx';
 import { ledgerText, paymentsText as text } from '../text/wallet.ts';
 import { ExportButton } from './export-button.tsx';
-import { type Payment, paymentFilters, paymentsQuery } from './queries.ts';
+import { paymentFilters } from './filters.ts';
+import { type Payment, paymentsQuery } from './queries.ts';
 
 export function PaymentsTab() {
   const [search] = useUrlSearch();

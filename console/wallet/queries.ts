@@ -1,7 +1,5 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import { api, dataOf } from '../app/api.ts';
-import { timesOf } from '../app/day-range.ts';
-import type { UrlSearch } from '../app/url-search.ts';
 
 const PAGE_SIZE = 100;
 const DAY_MS = 86_400_000;
@@ -32,20 +30,6 @@ export const pricesQuery = queryOptions({
   queryKey: ['prices'],
   queryFn: () => dataOf(api.GET('/billing/prices')),
 });
-
-/** Filters of an address in the API's form. */
-export function ledgerFilters({ service, status, key, ...search }: UrlSearch): Record<string, string> {
-  return {
-    ...(service && { service }),
-    ...(status && { status }),
-    ...(key && /^\d+$/.test(key) && { api_key_id: key }),
-    ...timesOf(search),
-  };
-}
-
-export function paymentFilters({ type, paid, ...search }: UrlSearch): Record<string, string> {
-  return { ...(type && { payment_type: type }), ...(paid && { status: paid }), ...timesOf(search) };
-}
 
 function pageOfLedger(filters: object, page: number) {
   return dataOf(api.GET('/billing/usage-logs', { params: { query: { ...filters, page, limit: PAGE_SIZE } } }));
