@@ -21,18 +21,7 @@ import { notifyDone } from '../parts/notify.ts';
 import { viewerTimeZone } from '../parts/time-zone.ts';
 import { rulesText as text } from '../text/numbers.ts';
 import { callingRulesQuery } from './queries.ts';
-
-export type Rules = Awaited<ReturnType<typeof fetchRules>>;
-
-function fetchRules() {
-  return dataOf(api.GET('/dialer/calling-rules'));
-}
-
-interface LimitRow {
-  key: number;
-  prefix: string;
-  perMinute: number | string;
-}
+import { bodyOf, type Fields, fieldsOf, type LimitRow, type Rules } from './rules-fields.ts';
 
 const OFFICE_HOURS = { start: '09:00', end: '18:00' };
 
@@ -89,40 +78,6 @@ export function RulesForm({ rules }: { rules: Rules }) {
       </Stack>
     </form>
   );
-}
-
-interface Fields {
-  cap: number | string;
-  blocked: string[];
-  limits: LimitRow[];
-  hours: Rules['calling_hours'];
-}
-
-function fieldsOf(rules: Rules): Fields {
-  return {
-    cap: rules.daily_spend_cap_usd ?? '',
-    blocked: rules.blocked_prefixes,
-    limits: rules.destination_limits.map(({ prefix, calls_per_minute: perMinute }, key) => ({
-      key,
-      prefix,
-      perMinute,
-    })),
-    hours: rules.calling_hours,
-  };
-}
-
-function bodyOf({ cap, blocked, limits, hours }: Partial<Fields>) {
-  return {
-    ...(cap !== undefined && { daily_spend_cap_usd: cap === '' ? null : Number(cap) }),
-    ...(blocked && { blocked_prefixes: blocked }),
-    ...(limits && {
-      destination_limits: limits.map(({ prefix, perMinute }) => ({
-        prefix: prefix.trim(),
-        calls_per_minute: Number(perMinute),
-      })),
-    }),
-    ...(hours !== undefined && { calling_hours: hours }),
-  };
 }
 
 function LimitRows({ rows, onChange }: { rows: LimitRow[]; onChange: (rows: LimitRow[]) => void }) {

@@ -6,7 +6,8 @@ import { money } from '../parts/format.ts';
 import { Loaded } from '../parts/loaded.tsx';
 import { rulesText as text } from '../text/numbers.ts';
 import { callingRulesQuery } from './queries.ts';
-import { type Rules, RulesForm } from './rules-form.tsx';
+import type { Rules } from './rules-fields.ts';
+import { RulesForm } from './rules-form.tsx';
 
 export function RulesTab() {
   const rules = useQuery(callingRulesQuery);

@@ -1,5 +1,6 @@
 import type { operations } from '@tandem/client';
 import { changedFields } from '../parts/changed-fields.ts';
+import { listOf } from './list-of.ts';
 import type { Trunk } from './queries.ts';
 
 export type TrunkBody = NonNullable<operations['createTrunk']['requestBody']>['content']['application/json'];
@@ -62,9 +63,4 @@ export function changesOf(fields: Fields, trunk: Trunk): TrunkChanges {
     ...(password !== undefined && { password }),
     ...(inbound || {}),
   };
-}
-
-/** Mantine joins the values of multiple inputs with commas. A value can be a pasted list. */
-function listOf(text: string | undefined): string[] {
-  return (text ?? '').split(/[\s,;]+/).filter((item) => item !== '');
 }
