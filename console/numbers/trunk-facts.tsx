@@ -6,6 +6,7 @@ import { count, money } from '../parts/format.ts';
 import { Time } from '../parts/time.tsx';
 import { healthText, trunkPanelText as text, trunkFormText } from '../text/trunks.ts';
 import type { Trunk } from './queries.ts';
+import { reachabilityText } from './reachability.ts';
 import { ReachabilityBadge, RegistrationHealth, TrunkHealth } from './trunk-health.tsx';
 import { VerifyNumber } from './verify-number.tsx';
 
@@ -25,7 +26,7 @@ export function HealthFacts({ trunk }: { trunk: Trunk }) {
         </Group>
       ),
     },
-    ...(trunk.status === 'active' ? [{ label: text.reason, value: healthText.reasons[reachability.reason] }] : []),
+    ...(trunk.status === 'active' ? [{ label: text.reason, value: reachabilityText(trunk).reason }] : []),
     ...(register ? [{ label: text.registration, value: <Registration trunk={trunk} /> }] : []),
     ...(registration?.expires_at ? [{ label: text.expires, value: <Time at={registration.expires_at} /> }] : []),
   ];
@@ -42,7 +43,7 @@ function Registration({ trunk }: { trunk: Trunk }) {
   );
 }
 
-export function GatewayFacts({ trunk: { gateways } }: { trunk: Trunk }) {
+export function GatewayFacts({ trunk: { gateways, health } }: { trunk: Trunk }) {
   return (
     <DataTable
       label={text.gateways}
@@ -55,7 +56,7 @@ export function GatewayFacts({ trunk: { gateways } }: { trunk: Trunk }) {
           cell: ({ sip_uri: uri, transport }) => `${uri} · ${transport.toUpperCase()}`,
         },
         { id: 'order', header: text.order, cell: ({ priority, weight }) => `${priority} / ${weight}` },
-        { id: 'health', header: text.health, cell: (gateway) => <ReachabilityBadge {...gateway} /> },
+        { id: 'health', header: text.health, cell: (gateway) => <ReachabilityBadge {...gateway} health={health} /> },
       ]}
     />
   );

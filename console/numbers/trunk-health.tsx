@@ -2,23 +2,23 @@ import { Text } from '@mantine/core';
 import { StatusBadge, type Tone } from '../parts/status-badge.tsx';
 import { healthText } from '../text/trunks.ts';
 import type { Trunk } from './queries.ts';
+import { reachabilityText } from './reachability.ts';
 
-type Reachability = Trunk['reachability'];
-
-const HEALTH_TONES: Record<Reachability['state'], Tone> = { up: 'good', down: 'bad', unknown: 'neutral' };
+const HEALTH_TONES: Record<Trunk['reachability']['state'], Tone> = { up: 'good', down: 'bad', unknown: 'neutral' };
 const REGISTRATION_TONES: Record<NonNullable<Trunk['registration']>['state'], Tone> = {
   registered: 'good',
   registering: 'active',
   failed: 'bad',
 };
 
-export function ReachabilityBadge({ reachability: { state } }: { reachability: Reachability }) {
-  return <StatusBadge tone={HEALTH_TONES[state]}>{healthText[state]}</StatusBadge>;
+/** State of a trunk or of one of its gateways. */
+export function ReachabilityBadge(checked: Pick<Trunk, 'health' | 'reachability'>) {
+  return <StatusBadge tone={HEALTH_TONES[checked.reachability.state]}>{reachabilityText(checked).name}</StatusBadge>;
 }
 
 export function TrunkHealth({ trunk }: { trunk: Trunk }) {
   if (trunk.status === 'disabled') return <StatusBadge tone="neutral">{healthText.disabled}</StatusBadge>;
-  return <ReachabilityBadge reachability={trunk.reachability} />;
+  return <ReachabilityBadge {...trunk} />;
 }
 
 export function RegistrationHealth({ trunk: { register, registration } }: { trunk: Trunk }) {

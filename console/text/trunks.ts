@@ -21,7 +21,9 @@ export const healthText = {
   up: 'Up',
   down: 'Down',
   unknown: 'Not known yet',
+  unchecked: 'Not checked',
   disabled: 'Disabled',
+  uncheckedReason: 'Health checks are off, and no call has shown yet whether the carrier responds.',
   reasons: {
     not_checked: 'Tandem has sent no request yet.',
     options_not_answered: 'The carrier ignores OPTIONS requests, and no call was placed yet. Place a test call.',
