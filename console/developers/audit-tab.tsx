@@ -1,5 +1,6 @@
 import { Code, Text } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { useMemo } from 'react';
 import { useMay, useSession } from '../app/session.ts';
 import { useUrlSearch } from '../app/url-search.ts';
 import { type Column, DataTable } from '../parts/data-table.tsx';
@@ -26,6 +27,7 @@ function AuditLog() {
   const filters = auditFiltersOf(search);
   const audit = useInfiniteQuery(auditQuery(filters));
   const people = usePeople();
+  const columns = useMemo(() => columnsFor(people), [people]);
   const isFiltered = Object.keys(filters).length > 0;
   return (
     <>
@@ -52,7 +54,7 @@ function AuditLog() {
           <>
             <DataTable
               label={text.list}
-              columns={columnsFor(people)}
+              columns={columns}
               rows={rows}
               rowKey={({ id }) => id}
               empty={<EmptyState title={isFiltered ? text.noMatch : text.emptyTitle} />}
@@ -69,7 +71,10 @@ function AuditLog() {
 function usePeople(): ReadonlyMap<number, string> {
   const { id, email, workspace } = useSession();
   const members = useQuery(membersQuery(workspace.id));
-  return new Map([[id, email], ...(members.data ?? []).map((member) => [member.user_id, member.email] as const)]);
+  return useMemo(
+    () => new Map([[id, email], ...(members.data ?? []).map((member) => [member.user_id, member.email] as const)]),
+    [id, email, members.data],
+  );
 }
 
 function columnsFor(people: ReadonlyMap<number, string>): Column<AuditEntry>[] {

@@ -1,5 +1,5 @@
 import { ScrollArea, Table, Text } from '@mantine/core';
-import type { ReactNode } from 'react';
+import { memo, type ReactNode } from 'react';
 
 export interface Column<T> {
   id: string;
@@ -22,7 +22,10 @@ interface DataTableProps<T> {
   empty?: ReactNode;
 }
 
-/** A table of up to a few hundred rows. Longer lists need virtual rows. */
+/**
+ * A table that keeps all of its rows. Rows are drawn once if `columns` and `onOpen` stay the same values, as those of a
+ * list that grows page by page should.
+ */
 export function DataTable<T>({ label, columns, rows, rowKey, onOpen, empty }: DataTableProps<T>) {
   if (rows.length === 0 && empty !== undefined) return empty;
   return (
@@ -41,16 +44,22 @@ export function DataTable<T>({ label, columns, rows, rowKey, onOpen, empty }: Da
         </Table.Thead>
         <Table.Tbody>
           {rows.map((row) => (
-            <Table.Tr key={rowKey(row)} className={onOpen && 'clickable-row'} onClick={onOpen && (() => onOpen(row))}>
-              {columns.map(({ id, cell, align = 'left', visibleFrom }) => (
-                <Table.Td key={id} ta={align} visibleFrom={visibleFrom}>
-                  {cell(row)}
-                </Table.Td>
-              ))}
-            </Table.Tr>
+            <Row key={rowKey(row)} row={row} columns={columns} onOpen={onOpen} />
           ))}
         </Table.Tbody>
       </Table>
     </ScrollArea>
   );
 }
+
+const Row = memo(function Row<T>({ row, columns, onOpen }: Pick<DataTableProps<T>, 'columns' | 'onOpen'> & { row: T }) {
+  return (
+    <Table.Tr className={onOpen && 'clickable-row'} onClick={onOpen && (() => onOpen(row))}>
+      {columns.map(({ id, cell, align = 'left', visibleFrom }) => (
+        <Table.Td key={id} ta={align} visibleFrom={visibleFrom}>
+          {cell(row)}
+        </Table.Td>
+      ))}
+    </Table.Tr>
+  );
+}) as <T>(props: Pick<DataTableProps<T>, 'columns' | 'onOpen'> & { row: T }) => ReactNode;
