@@ -1,9 +1,10 @@
-import { Alert, Button, Group, Modal, Stack, Timeline } from '@mantine/core';
+import { Alert, Button, Group, Stack, Timeline } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { api, dataOf } from '../app/api.ts';
 import { useLiveEvents } from '../app/live-events.ts';
 import { urlOf } from '../app/url-of.ts';
+import { Dialog } from '../parts/dialog.tsx';
 import { notifyFailed } from '../parts/notify.ts';
 import { Time } from '../parts/time.tsx';
 import { testCallText as text } from '../text/trunks.ts';
@@ -27,9 +28,9 @@ interface TestCallProgressProps {
 
 export function TestCallProgress({ callId, trunkName, onClose }: TestCallProgressProps) {
   return (
-    <Modal opened={callId !== null} onClose={onClose} title={text.title(trunkName)} closeOnClickOutside={false}>
+    <Dialog opened={callId !== null} onClose={onClose} title={text.title(trunkName)} closeOnClickOutside={false}>
       {callId !== null && <Progress key={callId} callId={callId} onClose={onClose} />}
-    </Modal>
+    </Dialog>
   );
 }
 

@@ -1,9 +1,10 @@
-import { Button, type ButtonProps, Group, Modal, Stack, Text } from '@mantine/core';
+import { Button, type ButtonProps, Group, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useMutation } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { partText } from '../text/app.ts';
 import { ActionError } from './action-error.tsx';
+import { Dialog } from './dialog.tsx';
 
 interface ConfirmButtonProps extends ButtonProps {
   children: ReactNode;
@@ -29,7 +30,7 @@ export function ConfirmButton({ children, title, message, confirmLabel, onConfir
       <Button variant="default" size="xs" {...button} onClick={open}>
         {children}
       </Button>
-      <Modal opened={isOpen} onClose={dialog.close} title={title}>
+      <Dialog opened={isOpen} onClose={dialog.close} title={title}>
         <Stack>
           <Text component="div" size="sm">
             {message}
@@ -49,7 +50,7 @@ export function ConfirmButton({ children, title, message, confirmLabel, onConfir
             </Button>
           </Group>
         </Stack>
-      </Modal>
+      </Dialog>
     </>
   );
 }

@@ -1,8 +1,9 @@
-import { Button, Group, Modal, type ModalProps, Stack } from '@mantine/core';
+import { Button, Group, type ModalProps, Stack } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { partText } from '../text/app.ts';
 import { ActionError } from './action-error.tsx';
+import { Dialog } from './dialog.tsx';
 
 interface FormDialogProps {
   title: string;
@@ -25,7 +26,7 @@ export function FormDialog({ title, isOpen, onClose, submitLabel, size, children
     onClose();
   };
   return (
-    <Modal opened={isOpen} onClose={close} title={title} size={size}>
+    <Dialog opened={isOpen} onClose={close} title={title} size={size}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -46,6 +47,6 @@ export function FormDialog({ title, isOpen, onClose, submitLabel, size, children
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

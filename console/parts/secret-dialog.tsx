@@ -1,7 +1,8 @@
-import { Button, Group, Modal, Stack, Text } from '@mantine/core';
+import { Button, Group, Stack, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { partText } from '../text/app.ts';
 import { CopyField } from './copy-field.tsx';
+import { Dialog } from './dialog.tsx';
 
 /** Shows a secret that the server returns only once. It does not close by a click outside. */
 export function SecretDialog({
@@ -17,7 +18,7 @@ export function SecretDialog({
   children?: ReactNode;
 }) {
   return (
-    <Modal opened={secret !== null} onClose={onClose} title={title} closeOnClickOutside={false}>
+    <Dialog opened={secret !== null} onClose={onClose} title={title} closeOnClickOutside={false}>
       <Stack>
         <Text size="sm">{partText.secretHint}</Text>
         <CopyField value={secret ?? ''} label={title} />
@@ -26,6 +27,6 @@ export function SecretDialog({
           <Button onClick={onClose}>{partText.close}</Button>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }

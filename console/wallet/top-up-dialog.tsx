@@ -1,13 +1,14 @@
-import { Modal, Stack, Text } from '@mantine/core';
+import { Stack, Text } from '@mantine/core';
 import { useSession } from '../app/session.ts';
 import { CopyBlock } from '../parts/copy-field.tsx';
+import { Dialog } from '../parts/dialog.tsx';
 import { topUpText as text } from '../text/wallet.ts';
 
 export function TopUpDialog({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
   const { server, workspace } = useSession();
   const takesCards = server.features.stripe === true;
   return (
-    <Modal opened={isOpen} onClose={onClose} title={text.title} size="lg">
+    <Dialog opened={isOpen} onClose={onClose} title={text.title} size="lg">
       <Stack gap="sm">
         {takesCards && (
           <>
@@ -24,6 +25,6 @@ export function TopUpDialog({ isOpen, onClose }: { isOpen: boolean; onClose: () 
           {text.operatorHint} {!takesCards && text.noStripe}
         </Text>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }

@@ -68,6 +68,13 @@ describe.skipIf(!canBrowse)('the settings pages of the console', () => {
 
   const open = (path: string, on = page) => on.goto(`${console.url}/console${path}`);
   const dialog = () => page.getByRole('dialog');
+  const expectFocus = (name: string) =>
+    eventually(async () => {
+      const focused = await page.evaluate<string>(
+        'document.activeElement.ariaLabel ?? document.activeElement.innerText',
+      );
+      expect(focused).toBe(name);
+    });
 
   describe('API keys', () => {
     it('creates a key, shows it once, and the key works until it is deleted', async () => {
@@ -88,10 +95,12 @@ describe.skipIf(!canBrowse)('the settings pages of the console', () => {
       const row = page.getByRole('row').filter({ hasText: HOSTILE });
       await row.waitFor();
       expect(await page.getByText(key).count()).toBe(0);
+      await expectFocus('Create a key');
       await expectPresentable(page, 'developers-keys');
       await row.getByRole('button', { name: /^Delete/ }).click();
       await dialog().getByRole('button', { name: 'Delete key' }).click();
       await row.waitFor({ state: 'detached' });
+      await expectFocus('API keys');
       expect((await ask('/dialer/click2call')).status).toBe(401);
     });
   });
