@@ -12,6 +12,8 @@ export default defineConfig({
     outDir: 'dist',
     // The console's policy allows data URLs only for images.
     assetsInlineLimit: 0,
+    // A style sheet of a page that failed to load would not be loaded again, unlike its script.
+    cssCodeSplit: false,
     modulePreload: { polyfill: false },
     // Browsers of 2024, so that `light-dark()` is not rewritten.
     target: 'es2024',

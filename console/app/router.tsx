@@ -1,6 +1,6 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
 import { LoadingState, NotFoundState } from '../parts/states.tsx';
-import { reach } from './api.ts';
+import { apiErrorOf, reach } from './api.ts';
 import { queryClient } from './query-client.ts';
 import { RouteErrorState } from './route-error.tsx';
 import { sessionQuery } from './session.ts';
@@ -46,12 +46,13 @@ function page<const P extends string>(path: P, load: () => Promise<{ Page: () =>
 
 /**
  * The router loads the console anew when the script of a page is missing, as after an update. While the server is
- * unreachable, that would end calls of the phone and show an error of the browser.
+ * unreachable, here or for a proxy, that would end calls of the phone and show an error without the console.
  *
- * @throws ApiError UNREACHABLE
+ * @throws ApiError
  */
 async function askServer(error: unknown): Promise<never> {
-  await reach('/user');
+  const response = await reach('/user');
+  if (response.status >= 500) throw apiErrorOf(response, null);
   throw error;
 }
 

@@ -100,13 +100,20 @@ describe.skipIf(!canBrowse)('the list of calls in the console', () => {
     await open();
     await rows().nth(20).waitFor();
     await page.evaluate('globalThis.isSameDocument = true');
-    await page.context().setOffline(true);
+    // A proxy answers for a server that starts again.
+    await page.context().route('**/*', (route) => route.fulfill({ status: 502 }));
     await page.getByRole('link', { name: 'Wallet and usage' }).click();
+    await page.getByRole('alert').getByText('The server answered 502').waitFor();
+    await page.context().unroute('**/*');
+    await page.context().setOffline(true);
+    await page.getByRole('link', { name: 'Live', exact: true }).click();
     await page.getByRole('alert').getByText('The server does not answer').waitFor();
     await page.context().setOffline(false);
     await page.getByRole('button', { name: 'Try again' }).click();
-    await page.getByRole('heading', { name: 'Wallet and usage' }).waitFor();
+    await page.getByRole('heading', { name: 'Live' }).waitFor();
     expect(await page.evaluate('globalThis.isSameDocument')).toBe(true);
+    // The rules of a style sheet that failed to load cannot be read.
+    expect(await page.evaluate('[...document.styleSheets].every(({ cssRules }) => cssRules.length > 0)')).toBe(true);
   });
 
   it('loads older calls while it scrolls, and draws only those near the window', async () => {

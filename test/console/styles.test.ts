@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 const CONSOLE = join(import.meta.dirname, '../../console');
 
 describe('the style sheets of the console', () => {
-  it('share no class between pages, because those of earlier pages stay loaded', async () => {
+  it('share no class, because all of them apply to every page', async () => {
     const filesByClass = new Map<string, string[]>();
     for await (const file of glob('*/**/*.css', { cwd: CONSOLE, exclude: ['app', 'dist'] })) {
       const selectors = (await readFile(join(CONSOLE, file), 'utf8')).replaceAll(/\{[^{}]*\}/g, '{}');
