@@ -6186,7 +6186,7 @@ export interface operations {
                      * @example inv_8Jm0yq3v1c5s7u9w2x4z6A8C0E2G4I6K8M0O2Q4S6U8
                      */
                     invitation?: string;
-                    /** @description Name of the user. */
+                    /** @description Name of the user. Control and bidirectional formatting characters are removed. */
                     name?: string;
                     /** @description At least 10 characters. Common and easily guessed passwords are rejected. */
                     password: string;

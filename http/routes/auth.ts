@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { TandemError } from '../../machines/errors.ts';
 import { firstCharacters } from '../../runtime/first-characters.ts';
+import { undisguised } from '../../runtime/undisguised.ts';
 import { inTransaction } from '../../storage/database.ts';
 import { checkPassword, hashPassword } from '../../storage/passwords.ts';
 import { recordAudit } from '../../storage/queries/audit.ts';
@@ -41,7 +42,8 @@ export function authRoutes(app: HttpApp, context: HttpContext): void {
       },
     },
     async (request, reply) => {
-      const { email, password, name = '', invitation: token, cookie: asCookie = false } = request.body;
+      const { email, password, invitation: token, cookie: asCookie = false } = request.body;
+      const name = undisguised(request.body.name ?? '');
       const { workspace_name: workspaceName = `${name || email.split('@')[0]}'s workspace` } = request.body;
       if (asCookie) requireOwnLoginPage(request, context);
       requireRegistration(registration, token);
@@ -177,7 +179,13 @@ const RegisterBody = Type.Object(
       maxLength: MAX_PASSWORD_LENGTH,
       description: `At least ${MIN_PASSWORD_LENGTH} characters. Common and easily guessed passwords are rejected.`,
     }),
-    name: Type.Optional(Type.String({ maxLength: 100, pattern: '^[^\\u0000]*$', description: 'Name of the user.' })),
+    name: Type.Optional(
+      Type.String({
+        maxLength: 100,
+        pattern: '^[^\\u0000]*$',
+        description: 'Name of the user. Control and bidirectional formatting characters are removed.',
+      }),
+    ),
     workspace_name: Type.Optional({
       ...WorkspaceNameSchema,
       description: 'Display name of the new workspace, up to 100 characters. Ignored if you join a workspace.',

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import type { IngestDocumentRequest, IngestedMemory, NewMemoryText } from '../../actors/memory/memory-desk.ts';
 import { isObject } from '../../runtime/is-object.ts';
+import { undisguised } from '../../runtime/undisguised.ts';
 import { fitsMetadata, METADATA_MAX_BYTES } from '../../storage/queries/memory-text.ts';
 import { type InvalidField, validationFailed } from '../validation.ts';
 import { nullable } from './envelope.ts';
@@ -125,10 +126,8 @@ const DocumentSchema = Type.Object({
 
 export const ExtractedDocumentSchema = Type.Object({ ...IngestedSchema.properties, document: DocumentSchema });
 
-/** Removes control and bidirectional formatting characters, which could disguise the name. */
 export function fileNameOf(name: string | null): string | null {
-  const shown = (name ?? '')
-    .replace(/[\p{Cc}\p{Bidi_C}]/gu, '')
+  const shown = undisguised(name ?? '')
     .slice(0, MAX_NAME_CHARACTERS)
     .toWellFormed()
     .trim();

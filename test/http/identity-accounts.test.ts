@@ -27,6 +27,13 @@ describe('POST /auth/register', () => {
     }
   });
 
+  it('removes characters from the name that would disguise it', async () => {
+    const body = { email: `${randomUUID()}@example.com`, password: PASSWORD, name: 'Eve \u202enimda\u202c\u0007 דנה' };
+    const { body: answer } = await post('/auth/register', body);
+    expect(answer.data.user.name).toBe('Eve nimda דנה');
+    expect(answer.data.workspace.name).toBe("Eve nimda דנה's workspace");
+  });
+
   it('creates an account with a free, empty workspace, and logs in', async () => {
     const body = { email: 'Ada@Example.com', password: PASSWORD, name: 'Ada', workspace_name: 'Engines' };
     const { status, body: answer } = await post('/auth/register', body);
