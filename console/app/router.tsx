@@ -1,6 +1,6 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
 import { LoadingState, NotFoundState } from '../parts/states.tsx';
-import { apiErrorOf, reach } from './api.ts';
+import { requireServer } from './load.ts';
 import { queryClient } from './query-client.ts';
 import { RouteErrorState } from './route-error.tsx';
 import { sessionQuery } from './session.ts';
@@ -51,8 +51,7 @@ function page<const P extends string>(path: P, load: () => Promise<{ Page: () =>
  * @throws ApiError
  */
 async function askServer(error: unknown): Promise<never> {
-  const response = await reach('/user');
-  if (response.status >= 500) throw apiErrorOf(response, null);
+  await requireServer();
   throw error;
 }
 

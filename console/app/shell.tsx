@@ -7,12 +7,13 @@ import { useDock } from '../phone/use-dock.ts';
 import { shellText } from '../text/app.ts';
 import { AccountMenu } from './account-menu.tsx';
 import { ConnectionBanner } from './connection-banner.tsx';
+import { patiently } from './load.ts';
 import { Navigation } from './navigation.tsx';
 import { openPalette, Palette } from './palette.tsx';
 import { useSession } from './session.ts';
 import { SessionGuard } from './session-guard.tsx';
 
-const Dock = lazy(async () => ({ default: (await import('../phone/dock.tsx')).Dock }));
+const Dock = lazy(async () => ({ default: (await patiently(() => import('../phone/dock.tsx'))).Dock }));
 
 /** The frame around every page: navigation, workspace, search, account. */
 export function Shell() {

@@ -1,5 +1,6 @@
 import './playground.css';
 import { type ComponentType, lazy, Suspense } from 'react';
+import { patiently } from '../app/load.ts';
 import { PageHeader } from '../parts/page-header.tsx';
 import { LoadingState } from '../parts/states.tsx';
 import { UrlTabs } from '../parts/url-tabs.tsx';
@@ -25,7 +26,7 @@ export function Page() {
 
 /** Loads a tab's code when it is first shown. */
 function tab(id: 'live' | 'speech' | 'chat' | 'correction' | 'memory' | 'judge', load: () => Promise<ComponentType>) {
-  const Content = lazy(async () => ({ default: await load() }));
+  const Content = lazy(async () => ({ default: await patiently(load) }));
   const content = () => (
     <Suspense fallback={<LoadingState />}>
       <Content />

@@ -190,6 +190,16 @@ describe.skipIf(!canBrowse)('the playground', () => {
   });
 
   describe('correction', () => {
+    it('loads its form when the network is back', async () => {
+      await open('?tab=speech');
+      await page.context().setOffline(true);
+      await page.getByRole('tab', { name: 'Correction' }).click();
+      await page.getByRole('status', { name: 'Loading' }).waitFor();
+      await page.waitForRequest((request) => request.url().endsWith('/user'));
+      await page.context().setOffline(false);
+      await page.getByRole('button', { name: 'Correct', exact: true }).waitFor();
+    });
+
     it('shows what it changed word by word, and the corrected text', async () => {
       await open('?tab=correction');
       await page.getByRole('textbox', { name: 'Text' }).fill(`i dont know ${HOSTILE}`);

@@ -2,6 +2,7 @@ import { Button, Paper, SimpleGrid, Skeleton, Stack, Text, Title } from '@mantin
 import { useQuery } from '@tanstack/react-query';
 import { Activity } from 'lucide-react';
 import { lazy, Suspense, useMemo } from 'react';
+import { patiently } from '../../app/load.ts';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
 import { percent } from '../../parts/format.ts';
 import { Loaded } from '../../parts/loaded.tsx';
@@ -12,7 +13,7 @@ import type { Call } from '../call-data.ts';
 import { type CallQuality, qualityQuery } from '../queries.ts';
 import { alignedSamples, type Metric, summaryOf } from './samples.ts';
 
-const LineChart = lazy(() => import('../../parts/line-chart.tsx'));
+const LineChart = lazy(() => patiently(() => import('../../parts/line-chart.tsx')));
 const CHART_PX = 160;
 
 /** Received quality of each party over time. */

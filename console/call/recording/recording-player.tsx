@@ -2,6 +2,7 @@ import { ActionIcon, Alert, Group, NativeSelect, Paper, Skeleton, Text } from '@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { Download, Pause, Play } from 'lucide-react';
 import { type KeyboardEvent, lazy, Suspense, useEffect, useRef, useState } from 'react';
+import { patiently } from '../../app/load.ts';
 import { ownMediaUrl } from '../../app/media-url.ts';
 import { duration } from '../../parts/format.ts';
 import { notifyFailed } from '../../parts/notify.ts';
@@ -10,7 +11,7 @@ import { mintRecording, type Recording, recordingQuery } from '../queries.ts';
 import { channelsOf, type PeaksFile } from './peaks.ts';
 import type { Player } from './use-player.ts';
 
-const Waveform = lazy(() => import('./waveform.tsx'));
+const Waveform = lazy(() => patiently(() => import('./waveform.tsx')));
 const STEP_S = 5;
 const SPEEDS = [0.75, 1, 1.25, 1.5, 2];
 
