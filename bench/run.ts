@@ -24,6 +24,7 @@ const BENCHMARKS = [
   'stt',
   'tts',
   'tts-output',
+  'tts-start',
   'tts-round-trip',
 ] as const;
 

@@ -8,6 +8,8 @@ export interface ProcessOptions {
   entry: URL;
   /** Used in messages, such as `the engine process`. */
   name: string;
+  /** Flags of Node and V8. Default: none. */
+  nodeFlags?: readonly string[] | undefined;
   /** Environment variables that it receives besides `ENVIRONMENT`. */
   environment?: readonly string[];
   limits?: FrameLimits;
@@ -141,10 +143,13 @@ export class SupervisedProcess {
   }
 }
 
-function launch({ entry, name, environment = [] }: ProcessOptions): { child: LaunchedChild; pipe: Duplex } {
+function launch({ entry, name, nodeFlags = [], environment = [] }: ProcessOptions): {
+  child: LaunchedChild;
+  pipe: Duplex;
+} {
   const visible = [...ENVIRONMENT, ...environment].filter((variable) => variable in process.env);
   // A separate pipe, so that a library's standard output cannot break the protocol.
-  const child = spawn(process.execPath, [fileURLToPath(entry)], {
+  const child = spawn(process.execPath, [...nodeFlags, fileURLToPath(entry)], {
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
     env: Object.fromEntries(visible.map((variable) => [variable, process.env[variable]])),
     detached: true,

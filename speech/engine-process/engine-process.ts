@@ -6,6 +6,8 @@ export interface EngineProcessOptions {
   /** A module that calls `serveEngine`. */
   entry: URL;
   argument: JsonValue;
+  /** Flags of Node and V8. Default: none. */
+  nodeFlags?: readonly string[];
   /** Load timeout, after which the process is killed. Default 60 s: a large model on a busy disk. */
   loadWithinMs?: number;
   /** Timeout of a call, or of a part of an answer, after which the process counts as stuck. Default 120 s. */
@@ -68,7 +70,7 @@ export class EngineProcess {
   static async start(options: EngineProcessOptions): Promise<EngineProcess> {
     const { loadWithinMs = 60_000, answerWithinMs = 120_000, signal } = options;
     signal?.throwIfAborted();
-    const engine = new EngineProcess(options.entry, loadWithinMs);
+    const engine = new EngineProcess(options, loadWithinMs);
     const abort = (): void => void engine.breakOff('the engine process was ended by its owner');
     signal?.addEventListener('abort', abort);
     void engine.#process.ended.then(() => signal?.removeEventListener('abort', abort));
@@ -83,10 +85,11 @@ export class EngineProcess {
     }
   }
 
-  private constructor(entry: URL, loadWithinMs: number) {
+  private constructor({ entry, nodeFlags }: EngineProcessOptions, loadWithinMs: number) {
     this.#answerWithinMs = loadWithinMs;
     this.#process = new SupervisedProcess({
       entry,
+      nodeFlags,
       name: 'the engine process',
       onMessage: (message) => this.#receive(message),
       onLost: (error) => this.#failAll(error),

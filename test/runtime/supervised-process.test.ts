@@ -57,6 +57,11 @@ describe('supervised process', () => {
     expect(names).not.toContain('TANDEM_SECRET_KEY');
   });
 
+  it('receives the flags of its entry, and none of ours', async () => {
+    expect(await start().ask('flags')).toEqual([]);
+    expect(await start({ nodeFlags: ['--v8-pool-size=1'] }).ask('flags')).toEqual(['--v8-pool-size=1']);
+  });
+
   it('hides the end of its output from logged fields', async () => {
     const { child, ask, lost } = start();
     await ask('chatter');

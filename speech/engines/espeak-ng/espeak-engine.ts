@@ -12,6 +12,12 @@ import { audioChunkCheck, SAMPLE_RATE_HZ } from './espeak-calls.ts';
 import { ESPEAK_VOICES } from './espeak-voices.ts';
 
 const MODEL = 'espeak-ng';
+export const ESPEAK_CHILD = new URL('./espeak-child.ts', import.meta.url);
+/**
+ * The engine is JavaScript. While a thread of V8 compiles its large functions, they would run in the interpreter, which
+ * takes longer than to wait for the compiled code: bench/tts-start.ts.
+ */
+export const ESPEAK_FLAGS = ['--no-concurrent-recompilation'] as const;
 
 /**
  * Creates the eSpeak NG engine with all its languages. Besides the listed voices it accepts their variants, such as
@@ -40,9 +46,9 @@ class EspeakSynthesizer implements Synthesizer {
   readonly #process: EngineProcess;
 
   static async start(signal: AbortSignal): Promise<Synthesizer> {
-    const entry = new URL('./espeak-child.ts', import.meta.url);
     try {
-      return new EspeakSynthesizer(await EngineProcess.start({ entry, argument: null, signal }));
+      const options = { entry: ESPEAK_CHILD, nodeFlags: ESPEAK_FLAGS, argument: null, signal };
+      return new EspeakSynthesizer(await EngineProcess.start(options));
     } catch (error) {
       signal.throwIfAborted();
       throw toSynthesizerError(error);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EngineProcess } from '../../../speech/engine-process/engine-process.ts';
 import { controlsFor } from '../../../speech/engines/espeak-ng/controls.ts';
-import { createEspeakEngine } from '../../../speech/engines/espeak-ng/espeak-engine.ts';
+import { createEspeakEngine, ESPEAK_CHILD } from '../../../speech/engines/espeak-ng/espeak-engine.ts';
 import { espeakText } from '../../../speech/engines/espeak-ng/espeak-text.ts';
 import { ESPEAK_VOICES } from '../../../speech/engines/espeak-ng/espeak-voices.ts';
 import { IpaReader } from '../../../speech/engines/espeak-ng/ipa.ts';
@@ -39,8 +39,7 @@ const SENTENCE = 'The people of the town had never seen a ship as large as the o
 
 describe('eSpeak NG voices', () => {
   it('match the list of the engine', async () => {
-    const entry = new URL('../../../speech/engines/espeak-ng/espeak-child.ts', import.meta.url);
-    const child = await EngineProcess.start({ entry, argument: null });
+    const child = await EngineProcess.start({ entry: ESPEAK_CHILD, argument: null });
     const listed = (await child.call('voices', null)) as { name: string; languages: string[] }[];
     await child.close();
     expect(listed.map(({ name, languages }) => [name, languages[0]!.toLowerCase()])).toEqual(ESPEAK_VOICES);
