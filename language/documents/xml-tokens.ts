@@ -4,25 +4,16 @@
  * @throws RangeError if a token is longer than `most` characters
  */
 export function withoutComments(xml: string, most: number): string {
-  const kept: string[] = [];
-  let keptUntil = 0;
   let position = 0;
-  while (position < xml.length) {
-    const start = xml.indexOf('<', position);
-    if (start === -1) break;
+  const kept = replaceTokens(xml, (start, end) => {
     requireLength(start - position, most);
-    const end = endOfToken(xml, start);
-    if (xml.startsWith('<!--', start)) {
-      kept.push(xml.slice(keptUntil, start));
-      keptUntil = end;
-    } else {
-      requireLength(end - start, most);
-    }
     position = end;
-  }
+    if (xml.startsWith('<!--', start)) return '';
+    requireLength(end - start, most);
+    return null;
+  });
   requireLength(xml.length - position, most);
-  kept.push(xml.slice(keptUntil));
-  return kept.join('');
+  return kept;
 }
 
 const CDATA = '<![CDATA[';
@@ -32,19 +23,27 @@ const CDATA_END = ']]>';
 export function withCdataAsText(part: Buffer): Buffer {
   if (!part.includes(CDATA)) return part;
   const xml = part.toString();
+  const replaced = replaceTokens(xml, (start, end) => {
+    if (!xml.startsWith(CDATA, start) || !xml.endsWith(CDATA_END, end)) return null;
+    const text = xml.slice(start + CDATA.length, end - CDATA_END.length);
+    return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
+  });
+  return Buffer.from(replaced);
+}
+
+/** @param replacementOf called for each token but texts, in order. Null keeps the token. */
+function replaceTokens(xml: string, replacementOf: (start: number, end: number) => string | null): string {
   const kept: string[] = [];
   let keptUntil = 0;
-  for (let start = xml.indexOf('<'); start !== -1; start = xml.indexOf('<', start)) {
-    const end = endOfToken(xml, start);
-    if (xml.startsWith(CDATA, start) && xml.endsWith(CDATA_END, end)) {
-      const text = xml.slice(start + CDATA.length, end - CDATA_END.length);
-      kept.push(xml.slice(keptUntil, start), text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;'));
-      keptUntil = end;
-    }
-    start = end;
+  for (let start = xml.indexOf('<'), end = 0; start !== -1; start = xml.indexOf('<', end)) {
+    end = endOfToken(xml, start);
+    const replacement = replacementOf(start, end);
+    if (replacement === null) continue;
+    kept.push(xml.slice(keptUntil, start), replacement);
+    keptUntil = end;
   }
   kept.push(xml.slice(keptUntil));
-  return Buffer.from(kept.join(''));
+  return kept.join('');
 }
 
 function requireLength(length: number, most: number): void {
