@@ -61,12 +61,16 @@ export interface CalledNumber {
   inbound: InboundRule | null;
 }
 
+/** Columns of `CalledNumber['trunk']`, from trunks as `t`. */
+export function calledTrunk(sql: SqlOrTx) {
+  return sql`t.sip_uri, t.transport, t.gateways, t.owner_workspace_id, t.codecs, t.media_encryption, t.inbound_username,
+    t.inbound_password_encrypted, case when t.register then t.username end as contact_user`;
+}
+
 /** Returns the rented numbers among these on active trunks. A rented number is on one trunk only. */
 export async function findCalledNumbers(sql: SqlOrTx, e164s: readonly string[]): Promise<CalledNumber[]> {
   const rows = await sql<(Omit<CalledNumber, 'trunk'> & CalledNumber['trunk'])[]>`
-    select n.e164, n.workspace_id, n.trunk_id, n.inbound, t.sip_uri, t.transport, t.gateways,
-      t.owner_workspace_id, t.codecs, t.media_encryption, t.inbound_username, t.inbound_password_encrypted,
-      case when t.register then t.username end as contact_user
+    select n.e164, n.workspace_id, n.trunk_id, n.inbound, ${calledTrunk(sql)}
     from numbers n join trunks t on t.id = n.trunk_id and t.status = 'active' and t.deleted_at is null
     where n.e164 = any(${[...e164s]}) and n.status = 'assigned'`;
   return rows.map(({ e164, workspaceId, trunkId, inbound, ...trunk }) => ({

@@ -5,7 +5,7 @@ import { costAt, priceBookOf } from '../price-book.ts';
 import { requireCallPermission } from './call-permission.ts';
 import type { CallingLimits } from './calling-rules.ts';
 import { isUuid } from './identifiers.ts';
-import type { CalledNumber } from './inbound-rules.ts';
+import { type CalledNumber, calledTrunk } from './inbound-rules.ts';
 import { verifyNumber } from './number-claims.ts';
 import type { TrunkLine } from './trunks.ts';
 import { lockWorkspace, operatorWorkspaceId } from './workspaces.ts';
@@ -212,8 +212,7 @@ export async function findCallingVerification(
 ): Promise<ClaimedNumber | null> {
   const since = new Date(now.getTime() - VERIFICATION_MS);
   const [row] = await sql<(Omit<ClaimedNumber, 'trunk' | 'e164'> & ClaimedNumber['trunk'])[]>`
-    select v.id as verification_id, v.workspace_id, v.trunk_id, t.sip_uri, t.transport, t.gateways, t.owner_workspace_id,
-      t.codecs, t.media_encryption, t.inbound_username, t.inbound_password_encrypted, case when t.register then t.username end as contact_user
+    select v.id as verification_id, v.workspace_id, v.trunk_id, ${calledTrunk(sql)}
     from number_verifications v join trunks t on t.id = v.trunk_id and t.status = 'active' and t.deleted_at is null
     where v.e164 = ${e164} and v.status = 'calling' and v.created_at > ${since}`;
   if (row === undefined) return null;
