@@ -111,15 +111,9 @@ it('a peer that never reads costs a bounded buffer', async () => {
 it('a burst of requests waits for a new connection to open', async () => {
   const transport = await open();
   let received = 0;
-  const server = net.createServer((socket) => socket.on('data', ({ length }) => (received += length)));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  harness.onClose(async () => void server.close());
-  const { port } = server.address() as net.AddressInfo;
+  const { remote } = await listen((socket) => socket.on('data', ({ length }) => (received += length)));
   let failed = 0;
-  for (let sent = 0; sent < 1000; sent++) {
-    transport.send(Buffer.alloc(1000), { host: '127.0.0.1', port, connectionId: null }, () => failed++);
-  }
+  for (let sent = 0; sent < 1000; sent++) transport.send(Buffer.alloc(1000), remote, () => failed++);
   await untilTruthy(() => received + 1000 * failed === 1_000_000);
   expect(failed).toBe(0);
 });
@@ -144,22 +138,12 @@ it('a peer that never reads does not delay close', async () => {
 
 it('a request after an unanswered one uses a new connection', async () => {
   const { srf } = await harness.start({ timers: { inviteTimeoutMs: 200 } });
-  const connections: net.Socket[] = [];
-  const server = net.createServer((socket) => {
-    connections.push(socket);
-    socket.resume();
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  harness.onClose(async () => {
-    for (const socket of connections) socket.destroy();
-    server.close();
-  });
-  const uri = `sip:peer@127.0.0.1:${(server.address() as net.AddressInfo).port};transport=tcp`;
+  const { sockets, remote } = await listen();
+  const uri = `sip:peer@127.0.0.1:${remote.port};transport=tcp`;
   for (let attempt = 1; attempt <= 2; attempt++) {
     await expect(srf.createUAC(uri, { localSdp: 'v=0\r\n' })).rejects.toMatchObject({ status: 408 });
     // The timeout may be reported before the server has accepted the connection.
-    await eventually(() => expect(connections).toHaveLength(attempt));
+    await eventually(() => expect(sockets).toHaveLength(attempt));
   }
 });
 
